@@ -35,7 +35,7 @@ def main(expected: str) -> None:
     available = ort.get_available_providers()
     assert available == ["CPUExecutionProvider"], available
     for arguments in (["--version"], ["devices"], ["explain", "model.onnx"]):
-        command = [sys.executable, "-m", "ort_lite.cli", *arguments]
+        command = [sys.executable, "-m", "ort_lite", *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -72,7 +72,7 @@ def run_on_terminal(command: str, folder: Path) -> Shown:
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     environment["PYTHONPATH"] = str(ROOT)
     with subprocess.Popen(
-        [sys.executable, "-m", "ort_lite.cli", *arguments],
+        [sys.executable, "-m", "ort_lite", *arguments],
         cwd=folder, env=environment, stdout=side, stderr=subprocess.PIPE,
     ) as child:  # fmt: skip
         os.close(side)

@@ -32,7 +32,7 @@ def main() -> int:
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
     out = ["--out", windows_path(options.out)]
-    command = machine.command("-m", "ort_lite.cli", "hw", "compile", *options.rows, *out)
+    command = machine.command("-m", "ort_lite", "hw", "compile", *options.rows, *out)
     process = subprocess.Popen(
         command,
         cwd=machine.checkout,

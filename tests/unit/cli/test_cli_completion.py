@@ -60,7 +60,7 @@ def test_the_documented_line_works_in_the_shell(name: str, tmp_path: Path) -> No
     if shell is None:
         pytest.skip(f"{name} is not installed")
     program = tmp_path / "ort-lite"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ort_lite.cli "$@"\n', "utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ort_lite "$@"\n', "utf-8")
     program.chmod(0o755)
     line = SCRIPTS[name].split(";")[2 if name == "zsh" else 0].strip()
     assert line in (Path(__file__).parents[3] / "docs" / "command_line.md").read_text("utf-8")

@@ -177,7 +177,7 @@ def test_an_archive_that_is_none_is_named(invoke, tmp_path: Path) -> None:
 def test_help_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "ort_lite.cli", *arguments],
+            [sys.executable, "-m", "ort_lite", *arguments],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == ExitCode.USAGE

@@ -23,7 +23,7 @@ def call(
 ) -> subprocess.CompletedProcess[str]:
     command = [str(argument) for argument in arguments]
     if WINDOWS and arguments[0] == PROGRAM:  # the wheel is unpacked there, not installed
-        command[:1] = [sys.executable, "-m", "ort_lite.cli"]
+        command[:1] = [sys.executable, "-m", "ort_lite"]
     return subprocess.run(
         command,
         stdout=stdout,
@@ -72,7 +72,7 @@ def test_names_that_stdout_cannot_encode_are_escaped(tmp_path: Path) -> None:
     path.write_bytes(
         helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
     )
-    done = call(sys.executable, "-m", "ort_lite.cli", "inspect", path, PYTHONIOENCODING="cp1252")
+    done = call(sys.executable, "-m", "ort_lite", "inspect", path, PYTHONIOENCODING="cp1252")
     assert (done.returncode, done.stderr) == (0, "")
     assert r"\u8f93\u5165" in done.stdout
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of POSIX's")
 
-COMMAND = [sys.executable, "-m", "ort_lite.cli", "compile", "m.onnx"]
+COMMAND = [sys.executable, "-m", "ort_lite", "compile", "m.onnx"]
 
 
 def seen_on_a_terminal(folder: Path) -> str:

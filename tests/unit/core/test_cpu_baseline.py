@@ -65,7 +65,7 @@ def test_commands_end_and_doctor_names_the_cause(capfd: pytest.CaptureFixture[st
     ("cpu", "arguments", "code", "words"),
     [
         ("Conroe", ["-c", "import ort_lite; print(ort_lite.__name__)"], 0, "ort_lite"),
-        ("Conroe", ["-m", "ort_lite.cli", "devices"], 3, "SSE4.2, POPCNT"),
+        ("Conroe", ["-m", "ort_lite", "devices"], 3, "SSE4.2, POPCNT"),
         ("Nehalem", ["-c", "import numpy, onnx; print('imported')"], 0, "imported"),
     ],
 )

@@ -46,7 +46,7 @@ def test_equal_inputs_make_equal_bytes(tmp_path: Path) -> None:
     """In processes of their own: vendors' compilers number what they compile."""
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     contexts = [f"--context={path}" for _, path in npu_contexts(tmp_path)]
-    command = [sys.executable, "-m", "ort_lite.cli", "package", "build", "m.onnx"]
+    command = [sys.executable, "-m", "ort_lite", "package", "build", "m.onnx"]
     targets = ["--target=openvino:cpu", "--target=opencl:cpu"]
     environment = {**os.environ, "PYTHONPATH": str(Path(ort.__file__).parents[1])}
     for name in ("a", "b"):

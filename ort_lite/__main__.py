@@ -1,4 +1,4 @@
-"""`python -m ort_lite.cli` is `ort-lite`."""
+"""`python -m ort_lite` is `ort-lite`."""
 
 from ort_lite.cli import main
 
