@@ -142,7 +142,7 @@ def _absence_error(name: str, target: str, exc: OSError) -> FormatError:
             f"{name[:200]!r}: symlinks in a loop", "a path that can be followed"
         )
     gone = exc.errno in (errno.ENOENT, errno.ENOTDIR)
-    why = "is not there" if gone else f"cannot be reached: {os.strerror(exc.errno or 0)}"
+    why = "does not exist" if gone else f"cannot be reached: {os.strerror(exc.errno or 0)}"
     return FormatError(
         "path",
         f"{name!r} {why} (looked for {target})",

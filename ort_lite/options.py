@@ -247,7 +247,7 @@ class SessionOptions:
             Fail: Always: onnxruntime's C API, which such a library calls, is not here.
         """
         if not os.path.isfile(path):  # noqa: PTH113 - no pathlib here
-            raise Fail(f"Failed to load library {path} with error: there is no such file")
+            raise Fail(f"Failed to load library {path} with error: the file does not exist")
         raise Fail(
             f"Failed to load library {path}: libraries of operators in C++ call onnxruntime's C "
             "API, which ort_lite does not have. Write the operators as kernels in Python: "

@@ -102,7 +102,8 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenVINOMem
         number = _DEVICE.match(name)
         if number is not None and int(number[2] or 0) == device_id:
             return memory_of(core, name)
-    raise BindingError(f"there is no {device_name} device {device_id}; there are {names}")
+    listed = ", ".join(names)
+    raise BindingError(f"{device_name} device {device_id} does not exist; found {listed}")
 
 
 class OpenVINOMemory(DeviceMemory):

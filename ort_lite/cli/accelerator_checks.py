@@ -49,7 +49,7 @@ def check_npu(root: Path, openvino: str = "") -> tuple[Check, ...]:
             Check(
                 name="NPU",
                 state=State.BROKEN,
-                found=f"{', '.join(chips)}, but there is no /dev/accel",
+                found=f"{', '.join(chips)}, but /dev/accel does not exist",
                 fix="load the driver (modprobe intel_vpu); it needs Linux 6.3 or newer",
             ),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="List execution providers and devices.")
-@device_option("List devices of this kind only; exit code 3 if there are none.")
+@device_option("List devices of this kind only; exit code 3 if none is found.")
 @json_option
 def devices(*, device: str, as_json: bool) -> ExitCode:
     """List execution providers and their devices, and why others are missing."""

@@ -130,7 +130,7 @@ def _present(folders: Sequence[Path]) -> Sequence[Path]:
         if not folder.exists():
             raise CommandError(
                 ExitCode.USAGE,
-                f"{folder} does not exist, so there is no result.json in it",
+                f"{folder} does not exist; expected a folder with a result.json",
                 hint="ort-lite hw run writes results",
             )
     return folders

@@ -113,7 +113,7 @@ def _similar_model(path: Path) -> str:
     try:
         names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     except OSError:
-        return f"there is no folder {path.parent}"
+        return f"the folder {path.parent} does not exist"
     close = get_close_matches(path.name, names, n=1, cutoff=0.75)
     if close:
         return f"did you mean {path.with_name(close[0])}?"

@@ -57,7 +57,7 @@ def _require_known(
 ) -> None:
     names = list(names)
     if name not in names:
-        raise _error_at(document, place, f"there is no {what} '{name}'{suggestion(name, names)}")
+        raise _error_at(document, place, f"unknown {what} '{name}'{suggestion(name, names)}")
 
 
 def _check_names(matrix: Matrix, document: Document) -> None:

@@ -147,7 +147,7 @@ def build_context(job: Job) -> Answer:
     session_of(job, job["model"], context_entries(context)).close()
     files = sorted(folder.glob(f"{job['name']}_ctx*"))
     if not context.is_file():
-        raise EPFail(f"{job['ep']} runs no node of {job['name']}, so there is no context")
+        raise EPFail(f"{job['ep']} runs no node of {job['name']}, so it writes no context")
     return {"context": str(context), "bytes": sum(path.stat().st_size for path in files)}
 
 

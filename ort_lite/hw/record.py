@@ -34,7 +34,7 @@ def refusal(result: RowResult, row: ExpandedRow, matrix: Matrix) -> str:
     if result.status != "passed":
         return f"the row is {result.status.replace('_', '-')}"
     if not result.commit:
-        return "the project is not under git, so there is no commit to name"
+        return "the project is not a git repository, so its commit is unknown"
     if not result.clean:
         return "files differed from the commit when it ran"
     if result.row_digest != row_digest(row, matrix):

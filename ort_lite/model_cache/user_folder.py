@@ -25,7 +25,7 @@ def user_cache_folder(environment: Mapping[str, str]) -> str:
     home = os.path.expanduser("~")
     if home == "~":
         raise InvalidArgument(
-            "there is no folder for caches (the user has no home folder); "
+            "the folder for caches is unknown, because the user has no home folder; "
             f"set {CACHE_FOLDER_VARIABLE}"
         )
     return os.path.join(home, ".cache", "ort_lite")

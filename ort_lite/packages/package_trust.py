@@ -74,7 +74,7 @@ def require_signed_files(folder: PackageFolder, proof: PackageProof) -> None:
         if location not in present:
             raise untrusted_error(f"the package {folder.root}: the signed {location!r} is missing")
         if location not in signed:
-            raise untrusted_error(f"the package {folder.root}: nobody signed {location!r}")
+            raise untrusted_error(f"the package {folder.root}: {location!r} is not signed")
         if sign_file_entry(location, present[location]) != signed[location]:
             raise untrusted_error(f"the package {folder.root}: {location!r} is not what was signed")
 

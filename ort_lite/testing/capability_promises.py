@@ -61,7 +61,7 @@ class CapabilityPromises(EpUnderTest):
         graph = case.graph()
         claimed = ask(ep, graph).supported
         if not claimed:
-            pytest.skip(f"{ep.name} takes no node of it: {dict(ask(ep, graph).refused)}")
+            pytest.skip(f"{ep.name} accepts no node of it: {dict(ask(ep, graph).refused)}")
         for index in sorted(claimed):
             part = graph.extract((index,), f"{name}_{index}")
             compiled = compile_one(ep, part)

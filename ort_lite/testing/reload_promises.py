@@ -108,7 +108,7 @@ class ReloadPromises(EpUnderTest):
     ) -> None:
         """The whole, undamaged payload of the same graph with other weights."""
         if not taken.has_weights:
-            pytest.skip(f"{self.factory.name} takes no graph with weights")
+            pytest.skip(f"{self.factory.name} accepts no graph with weights")
         mine = self.write_context(tmp_path / "a", taken, embed=embed)
         other = self.write_context(tmp_path / "b", oracle_case(taken.name, seed=1), embed=embed)
         mine.put_container(other.container())

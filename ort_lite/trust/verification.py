@@ -51,7 +51,9 @@ class Proof:
                 location, "the signature does not cover it", "a file that it lists"
             )
         if listed.part == HEAD and head is None:
-            raise self._mismatch(location, "it holds no digests", "the container that was signed")
+            raise self._mismatch(
+                location, "it contains no digests", "the container that was signed"
+            )
         computed = signed_file_of(location, pieces, head if listed.part == HEAD else None)
         if computed != listed:
             raise self._mismatch(

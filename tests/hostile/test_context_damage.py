@@ -285,7 +285,7 @@ def test_a_foreign_payload_for_another_graph_is_refused_by_its_shapes(
         ("folder", "unsafe_path", "not a regular file"),
         pytest.param("fifo", "unsafe_path", "not a regular file", marks=needs_special_files),
         pytest.param("outside", "unsafe_path", "escapes the model's folder", marks=needs_symlinks),
-        ("gone.bin", "missing_payload", "is not there"),
+        ("gone.bin", "missing_payload", "does not exist"),
     ],
 )
 def test_a_payload_name_that_leads_elsewhere_is_refused(

@@ -83,7 +83,7 @@ def show_intel_runtime(
         return f"{chosen[0]}={environ[chosen[0]]} decides which drivers are seen"
     library = _library_in(prefix)
     if not os.path.isfile(library):
-        return f'{library} is not there: pip install "ort-lite[opencl-intel]"'
+        return f'{library} does not exist: pip install "ort-lite[opencl-intel]"'
     try:
         _load(library, folder)
     except OSError as exc:
@@ -202,7 +202,7 @@ def _private_folder() -> Iterator[str]:
         os.mkdir(folder, 0o700)
     except (IndexError, OSError) as exc:
         raise EPFail(
-            f"there is no folder for temporary files, in which to show OpenCL's loader the "
+            "no folder for temporary files can be used, in which to show OpenCL's loader the "
             f"drivers ({exc}); set TMPDIR"
         ) from exc
     try:

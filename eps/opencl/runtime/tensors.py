@@ -71,7 +71,7 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
             return None
     if not 0 <= device_id < len(devices):
         there = "; ".join(f"{i}: {one.kind} {one.label}" for i, one in enumerate(devices))
-        raise BindingError(f"there is no {device_name} device {device_id}; there are {there}")
+        raise BindingError(f"{device_name} device {device_id} does not exist; found {there}")
     return shared_memory(DeviceAccess(devices[device_id]))
 
 

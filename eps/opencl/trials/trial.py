@@ -120,7 +120,7 @@ def _explain_problem(device: ListedDevice, problem: str) -> str:
 def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     """Try a device in a child: the problem ("" for none), and whether it is final."""
     if not sys.executable or getattr(sys, "frozen", False):
-        log.debug("%s is not tried: there is no Python to start", name)
+        log.debug("%s is not tried: no Python interpreter can be started", name)
         return "", False
     import json  # noqa: PLC0415 - lazy: reload
     import subprocess  # noqa: PLC0415 - lazy: rare

@@ -70,7 +70,7 @@ def test_a_misspelled_model_is_suggested(
         "dens.onnx does not exist. Hint: did you mean dense.onnx?" in invoke("run", "dens.onnx").err
     )
     assert "this folder has dense.onnx" in invoke("run", "other_name.onnx").err
-    assert "there is no folder gone" in invoke("run", "gone/dense.onnx").err
+    assert "the folder gone does not exist" in invoke("run", "gone/dense.onnx").err
     (model.parent / "empty").mkdir()
     assert "empty has no model; give the path" in invoke("run", "empty/dense.onnx").err
 
@@ -192,7 +192,7 @@ def test_missing_weights_are_named_with_where_they_belong(
     (tmp_path / "m.data").unlink()
     result = invoke(command, path)
     assert result.code == ExitCode.COMPILE_FAILED
-    assert f"'m.data' is not there (looked for {tmp_path / 'm.data'})" in result.err
+    assert f"'m.data' does not exist (looked for {tmp_path / 'm.data'})" in result.err
     assert "Hint: copy or download that file, too, next to the model." in result.err
 
 
@@ -213,7 +213,7 @@ def test_inspect_shows_a_model_without_its_weights_and_says_that_they_are_missin
     assert result.code == ExitCode.OK
     words = " ".join(result.out.split())
     assert "nodes 3: MatMul x1, Add x1, Relu x1 weights 2, 32 B weight file m.data problem" in words
-    assert "'m.data' is not there" in words
+    assert "'m.data' does not exist" in words
     after = invoke("inspect", path, "--json").json
     (complete,) = before.pop("weight_files")
     (missing,) = after.pop("weight_files")

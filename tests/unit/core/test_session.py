@@ -347,7 +347,7 @@ def test_external_data_is_mapped_and_must_stay_beside_the_model(tmp_path: Path) 
         session = ort.InferenceSession(tmp_path / "m.onnx", providers=providers)
         np.testing.assert_allclose(session.run(None, values)[0], expected, rtol=1e-6)
     (tmp_path / "w.data").rename(tmp_path / "gone")
-    with pytest.raises(ort.Fail, match=r"'w\.data' is not there"):
+    with pytest.raises(ort.Fail, match=r"'w\.data' does not exist"):
         ort.InferenceSession(tmp_path / "m.onnx", providers=CPU)
     (tmp_path / "w.data").write_bytes(b"short")
     with pytest.raises(ort.Fail, match="out of bounds or can not be read in full"):

@@ -192,12 +192,12 @@ def test_symlinks_in_a_loop_are_refused(tmp_path: Path) -> None:
         assert found.value.reason is Reason.UNSAFE_PATH
 
 
-LONG_NAME = "is not there" if WINDOWS else "File name too long"
+LONG_NAME = "does not exist" if WINDOWS else "File name too long"
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("gone", "is not there"), ("f/x", "is not there"), ("x" * 300, LONG_NAME)],
+    [("gone", "does not exist"), ("f/x", "does not exist"), ("x" * 300, LONG_NAME)],
 )
 def test_a_name_without_a_file_tells_where_it_was_looked_for(
     tmp_path: Path, name: str, text: str
@@ -247,7 +247,7 @@ def test_a_symlinked_model_is_tried_at_its_real_place(tmp_path: Path) -> None:
     link.symlink_to("../blobs/m")
     found = resolve_payload(link.parent, "p.bin", model_path=link)
     assert found == str((tmp_path / "blobs" / "p.bin").resolve())
-    with pytest.raises(FormatError, match="is not there"):
+    with pytest.raises(FormatError, match="does not exist"):
         resolve_payload(link.parent, "q.bin", model_path=link)
 
 

@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_allocated() -> None:
 
 
 def test_a_device_that_is_not_here_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ort.InvalidArgument, match="there is no opencl device 99; there are 0: "):
+    with pytest.raises(ort.InvalidArgument, match="opencl device 99 does not exist; found 0: "):
         ort.OrtValue.ortvalue_from_numpy(X, "opencl", 99)
 
 
