@@ -180,6 +180,22 @@ CASES = {
         )
         for name, rows, target in (("", 1, CPU), ("_rows", 16, CPU), ("_groups", 2, GPU))
     },
+    **{
+        f"weights_4bit_bytes{name}": Case(
+            _node(
+                *("MatMulNBits", _zeros(rows, 64), _zeros(40, 1, 32, dtype="uint8"), _zeros(40, 1)),
+                _zeros(40, 1, dtype="uint8"),
+                fixed=(1, 2, 3),
+                K=64,
+                N=40,
+                block_size=64,
+                accuracy_level=4,
+                domain="com.microsoft",
+            ),
+            replace(CPU, multiplies_pairs=True, prefetches=True),
+        )
+        for name, rows in (("", 1), ("_rows", 8))
+    },
     "weight_rows": Case(
         _node(
             *("GatherBlockQuantized", _zeros(40, 32, dtype="uint8"), np.zeros(3, np.int64)),

@@ -342,10 +342,13 @@ class BlockMatMul(Op):
     Attributes:
         bits: 4 or 8.
         block: Weights of a block, a power of two from 16 on; the last one of a row may be partial.
+        byte_inputs: Whether inputs[0] may be quantised to 8 bits, each row by blocks; not where
+            zero points are floats.
     """
 
     bits: int
     block: int
+    byte_inputs: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

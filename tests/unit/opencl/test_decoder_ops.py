@@ -31,6 +31,7 @@ def add_product(
     block: int = 32,
     zeros: bool = False,
     bias: bool = False,
+    accuracy_level: int = 0,
 ) -> str:
     """A MatMulNBits of M, K and N."""
     rows, depth, width = sizes
@@ -42,6 +43,7 @@ def add_product(
     inputs.append(u8(width, -(-blocks * bits // 8)) if zeros else None)
     inputs += [None, f32(width)] if bias else []
     shape = {"K": depth, "N": width, "bits": bits, "block_size": block}
+    shape["accuracy_level"] = accuracy_level
     return nodes.add("MatMulNBits", inputs, (1, 2, 3, 5), domain=CONTRIB, **shape)
 
 
@@ -103,6 +105,57 @@ def test_products_of_many_rows_in_parts_of_their_depth_agree_with_onnxruntime(
     add_product(nodes, (13, 1041, 64), bits=8, block=128, bias=True)  # an odd depth
     add_product(nodes, (6, 512, 8), block=256)
     check(nodes, options)
+
+
+def quantise_inputs(x: Array, block: int) -> Array:
+    """[M, K] with each block of a row rounded to 127ths of its largest magnitude.
+
+    As MLAS's CompInt8 products of MatMulNBits have it, where `accuracy_level` is 4.
+    """
+    rows, depth = x.shape
+    filled = np.pad(x, ((0, 0), (0, -depth % block))).reshape(rows, -1, block)
+    most = np.abs(filled).max(axis=2, keepdims=True)
+    steps = np.rint(filled * (np.float32(127) / np.where(most > 0, most, np.float32(1))))
+    return (steps * most / np.float32(127)).reshape(rows, -1)[:, :depth]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_products_of_accuracy_level_4_may_be_those_of_inputs_of_8_bits(
+    options: dict[str, str],
+) -> None:
+    nodes = NodeSet()
+    blocks = {}
+    for sizes, block, zeros in (
+        ((1, 896, 96), 32, False), ((1, 300, 70), 128, True), ((2, 64, 40), 16, True),
+        ((4, 96, 64), 32, False), ((9, 72, 33), 16, False), ((40, 1041, 64), 64, False),
+        ((67, 512, 96), 256, True),
+    ):  # fmt: skip
+        name = add_product(nodes, sizes, block=block, zeros=zeros, accuracy_level=4)
+        blocks[f"{name.split('/')[0]}.0"] = block
+    found = nodes.run_with(options)
+    for node in nodes.model.graph.node:
+        next(a for a in node.attribute if a.name == "accuracy_level").i = 0
+    exact = nodes.run_elsewhere()
+    for x, block in blocks.items():
+        nodes.feeds[x] = quantise_inputs(nodes.feeds[x], block)
+    by_bytes = nodes.run_elsewhere()
+    near = [all(map(is_near, found, truth)) for truth in (exact, by_bytes)]
+    takes_bytes = ["platform" in options] if options else [False, True]  # PoCL's is the CPU
+    assert near in [[not taken, taken] for taken in takes_bytes]
+
+
+def is_near(found: Array, right: Array) -> bool:
+    """Within a rounding of few inputs to the other of two neighbours."""
+    return float(np.abs(found - right).max()) < 1e-3 * float(np.abs(right).max())
+
+
+def test_products_of_bytes_do_not_hide_what_is_not_finite() -> None:
+    nodes = NodeSet()
+    x = add_product(nodes, (3, 64, 32), accuracy_level=4).split("/")[0] + ".0"
+    nodes.feeds[x][0, 5], nodes.feeds[x][1, 40] = np.nan, -np.inf
+    (found,) = nodes.run()
+    assert not np.isfinite(found[:2]).any()
+    assert np.isfinite(found[2]).all()
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

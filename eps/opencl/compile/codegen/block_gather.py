@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.codegen.block_matmul import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.kernel import Code, Kernel
+from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.ir import BlockGather
 

@@ -1,13 +1,6 @@
 """Products with weights of 4 or 8 bits, which are quantised by blocks: MatMulNBits.
 
-Weights are packed by panels of columns. A word of 32 bits has the next 8 or 4 weights of a column;
-the words of a panel's columns follow each other, so that vectors of them load at once:
-
-    weights [panel, word of a column, column of the panel]    int
-    scales  [panel, block, column of the panel]               float
-    zeros   [panel, block, column of the panel]               uchar, or float
-
-The last panel overlaps the one before. A weight in a word's middle is not shifted but masked, and
+Weights are packed as `pack_blocks` says. A weight in a word's middle is not shifted but masked, and
 multiplied with an input that was divided by its place: exact, because both are powers of two. The
 zero point of a block is subtracted from the sum of the block, times the sum of its inputs.
 
@@ -17,110 +10,34 @@ writes some of the depth of two panels as floats to private memory, and multipli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.codegen.block_dot import block_dot_kernel, takes_bytes
 from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, store
-from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch
+from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
+from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch, fetch_ahead
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.expression import vector_type
 from eps.opencl.compile.ir import BlockMatMul
-from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from eps.opencl.compile.ir import BlockGather, Op
+    from eps.opencl.compile.codegen.pack_blocks import BlockSizes
+    from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
-    Array = np.ndarray[Any, np.dtype[Any]]
-
-PANEL_VECTORS = 4
-"""Vectors of a panel: their sums are the work of one broadcast input."""
 FEW_ROWS = 4
 """Rows up to which unpacking for each of them costs less than keeping floats."""
 GROUP_ROWS = 8
 """Rows of an item's tile where items work in groups."""
-DEPTH = 512
-"""Largest depth of the floats in private memory."""
 PANELS = 2
 """Of those floats: they stay in the second cache, and inputs are read once for all of them."""
-STRIP = 2
-"""Vectors of a panel that a tile of rows is multiplied by at a time, so that few are loaded."""
 UNROLLS = (4, 2, 1)
 """Steps of the depth in a loop: compilers copy registers around without."""
-WORD = 32
 LABEL = "weights{}bit_"
 """Label of such a kernel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSizes:
-    """Sizes of one product, and of the panels of its weights.
-
-    Attributes:
-        rows, depth, width: M, K and N.
-        vector: Columns of a vector.
-        vectors: Of a panel.
-        bits, block: Of a weight; weights of a block.
-    """
-
-    rows: int
-    depth: int
-    width: int
-    vector: int
-    vectors: int
-    bits: int
-    block: int
-
-    @property
-    def panel(self) -> int:
-        """Columns of a panel."""
-        return self.vector * self.vectors
-
-    @property
-    def strip(self) -> int:
-        """Vectors of a strip of a panel."""
-        return STRIP if self.vectors % STRIP == 0 else self.vectors
-
-    @property
-    def part(self) -> int:
-        """Depth of the floats in private memory: whole blocks, in parts of about one size."""
-        parts = -(-self.depth // max(self.block, DEPTH))
-        return -(-self.blocks // parts) * self.block
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether the last panel overlaps the one before."""
-        return self.width % self.panel != 0
-
-    @property
-    def panels(self) -> int:
-        """Panels of all columns."""
-        return -(-self.width // self.panel)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of a column."""
-        return -(-self.depth // self.block)
-
-    @property
-    def each(self) -> int:
-        """Weights in a word."""
-        return WORD // self.bits
-
-    @property
-    def words(self) -> int:
-        """Words of a block of a column."""
-        return self.block // self.each
-
-    @property
-    def middle(self) -> float:
-        """The zero point of blocks without one."""
-        return float(1 << (self.bits - 1))
 
 
 def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kernel:
@@ -128,6 +45,8 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     rows, depth = step.inputs[0].shape
     width = step.output.shape[1]
     sizes = choose_sizes(op, (rows, depth, width), target)
+    if takes_bytes(op, sizes, target):
+        return block_dot_kernel(step, sizes, target)
     writer = _Writer(sizes, step, target)
     if target.groups is not None:
         spread = writer.write_for_groups()
@@ -140,42 +59,6 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
         writer.code.text(), operands, *spread, work=2 * rows * depth * width,
         label=LABEL.format(op.bits),
     )  # fmt: skip
-
-
-def choose_sizes(
-    op: BlockMatMul | BlockGather, shape: tuple[int, int, int], target: Target
-) -> BlockSizes:
-    """Panels for M, K and N; M does not matter to them."""
-    rows, depth, width = shape
-    vector = target.vector
-    while vector > width:
-        vector //= 2
-    return BlockSizes(
-        rows=rows, depth=depth, width=width, vector=vector,
-        vectors=_panel_vectors(width // vector, width % vector), bits=op.bits, block=op.block,
-    )  # fmt: skip
-
-
-def _panel_vectors(whole: int, rest: int) -> int:
-    """Vectors of a panel: as many as divide the columns, where any do; for all M the same."""
-    most = min(PANEL_VECTORS, whole)
-    return most if rest else next(n for n in range(most, 0, -1) if whole % n == 0)
-
-
-def pack_weights(step: PlacedOp, sizes: BlockSizes) -> list[Storage]:
-    """Weights, scales and maybe zero points of inputs 1 to 3, as the module says."""
-    starts = [min(p * sizes.panel, sizes.width - sizes.panel) for p in range(sizes.panels)]
-    columns = np.add.outer(starts, np.arange(sizes.panel))
-    result = []
-    for index, view in enumerate(step.inputs[1:]):
-        value = view.buffer.constant
-        assert value is not None, "lowering takes constant weights"
-        if index == 0:
-            value = np.ascontiguousarray(value).reshape(sizes.width, -1).view("<i4")
-        value = value.reshape(sizes.width, -1)
-        packed = np.ascontiguousarray(value[columns].swapaxes(1, 2))
-        result.append(Storage(packed.size, packed.dtype.name, packed.reshape(-1)))
-    return result
 
 
 class _Writer:
@@ -201,6 +84,7 @@ class _Writer:
         self._declare("a", 1)
         code.open(f"for (int i = 0; i < {s.words}; ++i)")
         code.add(f"const float* xi = x + b * {s.block} + i * {s.each};")
+        code.add(*(fetch_ahead("w", 0, s.panel) if self._target.prefetches else []))
         self._write_words()
         code.close()
         self._write_block_end(1, lambda _: "sums[b]")

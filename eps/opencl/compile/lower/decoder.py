@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Result = IrTensor | Sequence[IrTensor]
 
 BITS = (4, 8)
+INT8_LEVEL = 4
+"""accuracy_level of a MatMulNBits that allows inputs of 8 bits."""
 
 
 def _bits(node: NodeView) -> int:
@@ -60,7 +62,11 @@ def _matmul_nbits(node: NodeView) -> IrTensor:
     rows = node.reshape(x, (x.size // depth, depth))
     output = IrTensor((rows.shape[0], width), "float32")
     inputs = (rows, *map(constant, operands))
-    node.emit(BlockMatMul(inputs=inputs, output=output, bits=bits, block=block))
+    float_zeros = len(operands) > 2 and operands[2].dtype == np.float32
+    byte_inputs = node.attr("accuracy_level", 0) == INT8_LEVEL and not float_zeros
+    node.emit(
+        BlockMatMul(inputs=inputs, output=output, bits=bits, block=block, byte_inputs=byte_inputs)
+    )
     if node.has(5):
         node.require_float32(5)
         output = node.pointwise(lambda a, b: call("add", a, b), [output, node.input(5)])
