@@ -219,6 +219,18 @@ CASES = {
             domain="com.microsoft",
         )
     ),
+    "group_attention_prompt": Case(
+        _node(
+            *("GroupQueryAttention", _zeros(1, 16, 64), None, None, _zeros(1, 1, 24, 16)),
+            *(_zeros(1, 1, 24, 16), np.zeros(1, np.int32), np.int32(24)),
+            fixed=(6,),
+            outputs=3,
+            num_heads=2,
+            kv_num_heads=1,
+            local_window_size=9,
+            domain="com.microsoft",
+        )
+    ),
     "custom": Case(_text(CUSTOM_NODE), replace(CPU, custom=parse_custom_kernels(CUSTOM))),
     "gru": Case(
         _node(

@@ -169,6 +169,9 @@ def test_attention_to_a_cache_agrees_with_onnxruntime(options: dict[str, str]) -
         (3, 4, 20, {"do_rotary": 1}),
         (6, 0, 20, {"smooth_softmax": 1}),
         (1, 6, 0, {"do_rotary": 1, "batch": 3}),
+        (40, 0, 0, {"do_rotary": 1, "batch": 2}),
+        (37, 21, 60, {"do_rotary": 1, "rotary_interleaved": 1, "softcap": 1.5}),
+        (33, 0, 40, {"local_window_size": 5, "smooth_softmax": 1}),
     ):
         name = add_attention(nodes, new, past, room=room, **fields)
         valid[name.split("/")[0]] = new + past

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.opencl.compile.codegen.cache_place import fitting_vector, write_rotated, write_start
 from eps.opencl.compile.codegen.fold import fold_lanes
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
+from eps.opencl.compile.codegen.prompt_attention import (
+    prompt_attention_kernel,
+    takes_prompts,
+)
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.ir import CacheAppend, GroupAttention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from eps.opencl.compile.ir import CachePlace, Op
+    from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
@@ -31,13 +36,13 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     """
     new, y = step.inputs[0], step.output
     batch, groups, room, size = y.shape
-    vector = _fitting_vector(size, target)
+    vector = fitting_vector(size, target)
     code = Code()
     spread = open_units(code, batch * groups * room, y.size // SMALLEST_TASK, target)
     b, g, t = decode(code, "u", (batch, groups, room), "d")
     result = f"p{len(step.inputs)}"
     code.add(f"__global float* to = {result} + {y.offset} + u * {size};")
-    _write_start(code, op.place, step, b, room)
+    write_start(code, op.place, step, b, room)
     past = step.inputs[op.past] if op.past else None
     place = (y.shape, y.strides, y.offset)
     shares = past is not None and (past.shape, past.strides, past.offset) == place
@@ -50,7 +55,7 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
         [(b, new.strides[0]), (f"({t} - before)", new.strides[1]), (g, size)], new.offset
     )
     code.add(f"__global const float* from = p0 + {at};")
-    _write_rotated(code, op.place, step, size, t, "1.0f")
+    write_rotated(code, op.place, step, size, t, "1.0f")
     code.close()
     if past is not None:
         code.open(f"else if ({t} < before)")
@@ -75,64 +80,23 @@ def _write_copy(code: Code, size: int, vector: int, value: Callable[[str], str])
     code.close()
 
 
-def _fitting_vector(size: int, target: Target) -> int:
-    vector = target.vector
-    while size % vector:
-        vector //= 2
-    return vector
-
-
-def _write_start(code: Code, place: CachePlace, step: PlacedOp, batch: str, room: int) -> None:
-    """before: where the new positions of a sequence begin; a length out of range is reported."""
-    if place.starts_empty:
-        code.add("const int before = 0;")
-        return
-    lengths = step.inputs[place.length]
-    at = offset_of([(batch, lengths.strides[0])], lengths.offset)
-    code.add(f"const int given = p{place.length}[{at}] + {1 - place.new};")
-    limit = room - place.new
-    code.add(f"if (given < 0 || given > {limit}) *wrong = 1;")
-    code.add(f"const int before = min(max(given, 0), {limit});")
-
-
-def _write_rotated(
-    code: Code, place: CachePlace, step: PlacedOp, size: int, position: str, scale: str
-) -> None:
-    """to [size] = from [size] times `scale`, pairs turned by the angles of a position."""
-    turned = 0
-    if place.cos:
-        rows, half = step.inputs[place.cos].shape
-        turned = 2 * half
-        code.add(f"if ({position} >= {rows}) *wrong = 1;")
-        tables = [
-            f"p{index}[{step.inputs[index].offset} + at + i]" for index in (place.cos, place.sin)
-        ]
-        code.add(f"const int at = min({position}, {rows - 1}) * {half};")
-        first, second = ("2 * i", "2 * i + 1") if place.interleaved else ("i", f"i + {half}")
-        code.open(f"for (int i = 0; i < {half}; ++i)")
-        code.add(f"const float a = from[{first}] * {scale}, b = from[{second}] * {scale};")
-        code.add(f"const float c = {tables[0]}, s = {tables[1]};")
-        code.add(f"to[{first}] = a * c - b * s;", f"to[{second}] = a * s + b * c;")
-        code.close()
-    if turned < size:
-        code.add(f"for (int i = {turned}; i < {size}; ++i) to[i] = from[i] * {scale};")
-
-
 def group_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) -> Kernel:
-    """A unit of work is one query of one head."""
+    """A unit of work is one query of one head; prompts have a kernel of their own."""
+    if takes_prompts(op, step, target):
+        return prompt_attention_kernel(op, step, target)
     q, keys, y = step.inputs[0], step.inputs[1], step.output
     batch, groups, room, size = keys.shape
     heads, new = q.shape[2] // size, op.place.new
-    vector = _fitting_vector(size, target)
+    vector = fitting_vector(size, target)
     code = Code()
     work = 4 * batch * heads * new * (new if op.place.starts_empty else room) * size
     spread = open_units(code, batch * heads * new, max(1, work // SMALLEST_TASK), target)
     b, s, n = decode(code, "u", (batch, new, heads), "d")
-    _write_start(code, op.place, step, b, room)
+    write_start(code, op.place, step, b, room)
     code.add(f"const int own = before + {s};")
     row = offset_of([(b, q.strides[0]), (s, q.strides[1]), (n, size)], q.offset)
     code.add(f"__global const float* from = p0 + {row};", f"float to[{size}];")
-    _write_rotated(code, op.place, step, size, "own", f"{op.scale!r}f")
+    write_rotated(code, op.place, step, size, "own", f"{op.scale!r}f")
     cache = offset_of([(b, keys.strides[0]), (f"({n} / {heads // groups})", keys.strides[1])], 0)
     for index, name in ((1, "k"), (2, "v")):
         code.add(
