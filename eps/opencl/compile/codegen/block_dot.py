@@ -92,8 +92,8 @@ def _divide(s: BlockSizes, target: Target) -> _Units:
     rows = -(-s.rows // -(-s.rows // most))
     rows = min(s.rows, -(-rows // tile) * tile)
     chunks = -(-s.rows // rows)
-    wanted = min(-(-target.tasks // chunks), s.panels // FEWEST_PANELS)
-    groups, panels = share(s.panels, wanted)
+    enough = min(-(-target.tasks // chunks), s.panels // FEWEST_PANELS)
+    groups, panels = share(s.panels, enough)
     return _Units(rows=rows, chunks=chunks, groups=groups, panels=panels, tile=tile, vectors=1)
 
 

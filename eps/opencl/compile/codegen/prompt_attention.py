@@ -86,8 +86,8 @@ def prompt_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) 
     tiles, new = _choose_tiles(op, step, target), op.place.new
     count = -(-new // tiles.positions)
     code = Code()
-    seen = new if op.place.starts_empty else room
-    work = 4 * batch * groups * tiles.heads * new * seen * size
+    spanned = new if op.place.starts_empty else room
+    work = 4 * batch * groups * tiles.heads * new * spanned * size
     spread = open_units(code, batch * groups * count, max(1, work // SMALLEST_TASK), target)
     b, part, g = decode(code, "u", (batch, count, groups), "d")
     write_start(code, op.place, step, b, room)
