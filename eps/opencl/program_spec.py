@@ -136,6 +136,8 @@ class ProgramSpec:
 
     Attributes:
         arena: Size of the device memory for inputs, outputs and temporaries in bytes; zeroed first.
+        kept: Bytes at its start that only this program may write; other programs may use the rest
+            between runs. None where an earlier release made the payload: all of it.
         weights: Constants; no two have the same content.
         tuned: Tilings that tuning measured, instead of those of the rule.
         fills: Ranges of the arena that do not start as zeros.
@@ -155,6 +157,7 @@ class ProgramSpec:
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
     fills: tuple[ArenaFill, ...] = ()
     entry: bool = False
+    kept: int | None = None
     port_uses: PortUses | None = None
     rewritings: tuple[str, ...] = ()
 

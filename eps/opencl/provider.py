@@ -69,6 +69,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         self._has_failed = False
+        self._shares_arena = False
         devices = find_devices()
         if options.context or options.command_queue:
             from eps.opencl.runtime.user_context import devices_of_user  # noqa: PLC0415 - lazy: rare
@@ -82,6 +83,13 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self._target = _apply_options(describe_target(listed, self.options.templates), self.options)
         self._identity = read_identity(listed)
         self._builder: Builder | None = Builder(listed, self._target, self.options, self._identity)
+        if self._shares_arena:
+            self._builder.share_arena()
+
+    def share_arena(self) -> None:
+        """See SupportsSharedArena."""
+        self._shares_arena = True
+        self._require_builder().share_arena()
 
     @property
     def identity(self) -> HardwareIdentity:

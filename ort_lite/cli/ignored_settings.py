@@ -58,6 +58,7 @@ ENTRIES = frozenset(
         "session.require_payload_digest",
         "session.save_model_format",
         "session.strict_workspace_verification",
+        "session.use_env_allocators",
         "session.use_memory_mapped_ort_model",
         "session.use_ort_model_bytes_directly",
         "session.use_ort_model_bytes_for_initializers",

@@ -37,6 +37,9 @@ class MemoryUse:
     Attributes:
         weights: Of weights, on the device or mapped.
         arena: Of memory for values inside the partition and for copies of inputs and outputs.
+        shared_arena: Of an arena that all partitions of the EP use in turns, also those of other
+            sessions; `arena` and `peak` are without it.
+        shared_peak: The most that it had.
         peak: The most that both had at once.
         note: Parts of the figures, or why there are none; "" where there is nothing to say.
     """
@@ -45,6 +48,8 @@ class MemoryUse:
     arena: int | None
     peak: int | None
     note: str = ""
+    shared_arena: int = 0
+    shared_peak: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,15 @@ class DeviceFigures:
     live: int
     peak: int
     total: int
+
+
+@runtime_checkable
+class SupportsSharedArena(Protocol):
+    """An EP whose sessions can use one memory for values inside models, in turns."""
+
+    def share_arena(self) -> None:
+        """Have what is compiled and imported from now on use the shared memory of the device."""
+        ...
 
 
 @runtime_checkable

@@ -107,7 +107,9 @@ def _report(ep: ExecutionProvider, partitions: Sequence[Partition]) -> DeviceMem
     known = len(uses) == len(compiled)
     memory = getattr(ep, "memory", None)
     bound, most_bound = (0, 0) if memory is None else (memory.tensors.live, memory.tensors.peak)
-    peak = _sum(use.peak for use in uses) if known else None
+    shared = max((use.shared_arena for use in uses), default=0)  # the same one
+    most_shared = max((use.shared_peak for use in uses), default=0)
+    peak = _sum([*(use.peak for use in uses), most_shared]) if known else None
     figures = ep.device_figures() if isinstance(ep, SupportsDeviceFigures) else None
     notes = list(dict.fromkeys(use.note for use in uses if use.note))
     if not known:
@@ -116,7 +118,7 @@ def _report(ep: ExecutionProvider, partitions: Sequence[Partition]) -> DeviceMem
         provider=ep.name,
         device=ep.identity.device,
         weights=_sum(use.weights for use in uses) if known else None,
-        arena=_sum(use.arena for use in uses) if known else None,
+        arena=_sum([*(use.arena for use in uses), shared]) if known else None,
         bound_tensors=bound,
         peak=None if peak is None else peak + most_bound,
         device_live=None if figures is None else figures.live,

@@ -29,7 +29,9 @@ from ort_lite.providers.provider_list import (
     with_threads,
 )
 from ort_lite.session_log import get_logger
+from ort_lite.start.load_request import SHARED_ARENA_KEY
 from ort_lite.start.prepare_model import compile_plain
+from ort_lite.start.share_arenas import share_arenas
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
@@ -244,6 +246,8 @@ class FastestModel:
         if one is None:
             return Candidate(None, compile_plain(self.load_plain(), request))
         opened = open_all([one])
+        if request.options.flag(SHARED_ARENA_KEY):
+            share_arenas(opened)
         try:
             names = [one.name]
             own = applied_options([one], names)

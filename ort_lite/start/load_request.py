@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 IMPORTS = "imports"
 FIRST_RUN = "first run"
 BACKGROUND_KEY = "session.ep_compile_in_background"
+SHARED_ARENA_KEY = "session.use_env_allocators"
 NO_COMPILED_NODES = "no execution provider that keeps compiled models took any node"
 """Why nothing is stored of a large model on the default EP, or on others that keep nothing."""
 MOST_KEPT_WHOLE = 64 << 20

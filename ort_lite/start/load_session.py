@@ -11,7 +11,7 @@ from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import applied_options, begin_all, open_all
-from ort_lite.start.load_request import BACKGROUND_KEY, LoadRequest
+from ort_lite.start.load_request import BACKGROUND_KEY, SHARED_ARENA_KEY, LoadRequest
 from ort_lite.start.prepare_model import UncachedModel
 from ort_lite.status import load_canceled
 
@@ -203,6 +203,10 @@ class SessionLoader:
         needed: Sequence[ProviderRequest],
         choice: ProviderChoice | None,
     ) -> LoadRequest:
+        if self.options.flag(SHARED_ARENA_KEY):
+            from ort_lite.start.share_arenas import share_arenas  # noqa: PLC0415 - lazy: rare
+
+            share_arenas(eps)
         return LoadRequest(
             options=self.options,
             eps=eps,

@@ -81,6 +81,7 @@ def compile_partition(
         options=BUILD_OPTIONS,
         calls=tuple(_call(k, n, plan, constants) for k, n in zip(kernels, names, strict=True)),
         arena=plan.arena,
+        kept=plan.kept,
         weights=tuple(distinct.values()),
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),

@@ -21,12 +21,14 @@ class MemoryPlan:
 
     Attributes:
         arena: Size of the memory for temporaries.
+        kept: Bytes at its start that keep their content from run to run: borders are there.
         places: `id` of each temporary buffer to its offset in the arena.
         constants: Constant buffers, in the order in which kernels take them.
         fills: What stretches of it start as: (offset, size, byte); the rest starts as zeros.
     """
 
     arena: int
+    kept: int
     places: Mapping[int, int]
     constants: tuple[Storage, ...]
     fills: tuple[tuple[int, int, int], ...]
@@ -60,7 +62,7 @@ def plan_memory(
         for x in lives
         if x.buffer.border
     }
-    return MemoryPlan(max(top, alignment), places, tuple(constants), tuple(sorted(fills)))
+    return MemoryPlan(max(top, alignment), end, places, tuple(constants), tuple(sorted(fills)))
 
 
 def nbytes(buffer: Storage) -> int:

@@ -39,9 +39,11 @@ MAX_NOTE = 1 << 10
 def encode_spec(spec: ProgramSpec) -> dict[str, object]:
     """Everything of a spec but its source and weights."""
     uses = {} if spec.port_uses is None else {"uses": _encode_uses(spec.port_uses)}
+    kept = {} if spec.kept is None else {"kept": spec.kept}
     rewritings = {"rewritings": list(spec.rewritings)} if spec.rewritings else {}
     return {
         **uses,
+        **kept,
         **rewritings,
         "options": spec.options,
         "arena": spec.arena,
@@ -110,8 +112,29 @@ def decode_spec(
         entry=truth(table.get("entry"), "entry"),
         rewritings=_decode_notes(table.get("rewritings", [])),
     )
+    if "kept" in table:
+        spec = replace(spec, kept=_decode_kept(table["kept"], spec, alignment))
     rows = table.get("uses")  # missing in payloads of releases that copied every input
     return spec if rows is None else replace(spec, port_uses=_decode_uses(rows, spec))
+
+
+def _decode_kept(value: object, spec: ProgramSpec, alignment: int) -> int:
+    """A border between buffers, with everything before it that is filled.
+
+    Raises:
+        FormatError: It is not.
+    """
+    kept = number(value, "kept", 0, spec.arena)
+    spans = [a for call in spec.calls for a in call.arguments if isinstance(a, ArenaSpan)]
+    spans += [ArenaSpan(port.offset, port.nbytes) for port in (*spec.inputs, *spec.outputs)]
+    fills = [fill.place.offset + fill.place.size for fill in spec.fills]
+    if (
+        kept % alignment
+        or any(span.offset < kept < span.offset + span.size for span in spans)
+        or any(end > kept for end in fills)
+    ):
+        raise FormatError("kept", str(kept), "a multiple of the alignment that cuts no buffer")
+    return kept
 
 
 def _decode_notes(rows: object) -> tuple[str, ...]:

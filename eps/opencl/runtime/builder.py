@@ -10,7 +10,8 @@ import numpy as np
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.shapes import sizes_of, static_shapes
 from eps.opencl.payload.import_payload import driver_refusal, program_of
-from eps.opencl.runtime.device_memory import DeviceAccess, DeviceWeights
+from eps.opencl.runtime.device_access import DeviceAccess
+from eps.opencl.runtime.device_memory import DeviceWeights
 from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
 from eps.opencl.runtime.program import build, warm_up_compiler
@@ -98,6 +99,12 @@ class Builder:
         if self._inside is None or not graph.is_body:
             self._inside, self._inside_sets = inside, sets
         return inside
+
+    def share_arena(self) -> None:
+        """Have programs use the arena of the context, in turns with those of other sessions."""
+        from eps.opencl.runtime.arena import shared_arena  # noqa: PLC0415 - lazy: rare
+
+        self.access.arena = shared_arena(self._context)
 
     def expect_compile(self) -> None:
         """Have the driver's compiler ready by the time that `compile_fused` needs it."""

@@ -12,17 +12,13 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_MEM_READ_ONLY
 from eps.opencl.cl.objects import Buffer, Queue
-from eps.opencl.runtime.device import share_context
 from eps.opencl.sdk_errors import opencl_errors
-from ort_lite.ep import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from eps.opencl.cl.objects import Context, Event
     from eps.opencl.program_spec import Weight
-    from eps.opencl.runtime.device import ListedDevice
-    from ort_lite.ep import CopyCounts
 
 
 LARGE_PAGE = 2 << 20
@@ -60,33 +56,6 @@ def _allocate(context: Context, flags: int, size: int) -> Buffer:
     content = np.frombuffer(memory, np.uint8)
     start = -content.ctypes.data % LARGE_PAGE
     return Buffer.from_host(context, flags, content[start : start + size])
-
-
-def require_room(context: Context, weights: int, arena: int) -> None:
-    """Refuse a program that the device has no room for, before anything of it is allocated.
-
-    Args:
-        context: Of the device; it knows what this process has allocated there.
-        weights: Bytes of weights that are not there yet.
-        arena: Bytes of the arena, which is one buffer.
-
-    Raises:
-        EPFail: It does not fit.
-    """
-    device = context.device
-    if arena > device.max_mem_alloc_size:
-        raise EPFail(
-            f"the model needs {arena} bytes in one piece for the values inside it, and "
-            f"{device.name} allows {device.max_mem_alloc_size}: use smaller shapes, or another "
-            "device"
-        )
-    total, live = device.global_mem_size, context.allocated.live
-    if weights + arena + live > total:
-        raise EPFail(
-            f"the model needs {weights + arena} bytes on {device.name} ({weights} for weights, "
-            f"{arena} for the values inside it), which has {total}, of which this process uses "
-            f"{live}: close other sessions, use smaller shapes, or another device"
-        )
 
 
 @dataclass(slots=True)
@@ -262,75 +231,3 @@ class DeviceWeights:
             block.parts[weight.digest] = block.whole.part(at, max(weight.data.nbytes, 1))
         queue.flush()
         return block
-
-
-class CopyCounter:
-    """Counts copies of whole tensors; several threads may."""
-
-    __slots__ = ("_lock", "_numbers")
-
-    def __init__(self) -> None:
-        """Start at 0."""
-        self._lock = threading.Lock()
-        self._numbers = [0] * 6
-
-    def count_to_device(self, size: int) -> None:
-        """Count a copy of `size` bytes from host memory."""
-        self._count(0, size)
-
-    def count_to_host(self, size: int) -> None:
-        """Count a copy of `size` bytes to host memory."""
-        self._count(1, size)
-
-    def count_on_device(self, size: int) -> None:
-        """Count a copy of `size` bytes within the device."""
-        self._count(2, size)
-
-    def _count(self, kind: int, size: int) -> None:
-        with self._lock:
-            self._numbers[kind] += 1
-            self._numbers[kind + 3] += size
-
-    def read(self) -> CopyCounts:
-        """The counts so far."""
-        from ort_lite.ep import CopyCounts  # noqa: PLC0415 - lazy: rare
-
-        with self._lock:
-            to_device, to_host, on_device, sent, fetched, moved = self._numbers
-        return CopyCounts(
-            to_device=to_device,
-            to_host=to_host,
-            on_device=on_device,
-            bytes_to_device=sent,
-            bytes_to_host=fetched,
-            bytes_on_device=moved,
-        )
-
-
-class DeviceAccess:
-    """The device that one execution provider runs on.
-
-    Attributes:
-        listed: The device.
-        context: Shared with other sessions, or the user's.
-        queue: The user's, to which runs are enqueued; None for a queue of each program.
-        copies: Copies of tensors that runs make.
-    """
-
-    def __init__(
-        self, listed: ListedDevice, context: Context | None = None, queue: Queue | None = None
-    ) -> None:
-        """Open the device.
-
-        Args:
-            listed: The device.
-            context: The user's; None for that of the process.
-            queue: The user's, of that context; None for a queue of each program.
-
-        Raises:
-            EPFail: The driver does not let it.
-        """
-        self.listed = listed
-        self.context = share_context(listed) if context is None else context
-        self.queue = queue
-        self.copies = CopyCounter()

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.runtime.device_memory import CopyCounter
+from eps.opencl.runtime.device_access import CopyCounter
 from eps.opencl.runtime.lookups import Lookups
-from eps.opencl.runtime.partition import order_places
+from eps.opencl.runtime.partition import order_places, with_arena
 from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.program_spec import ProgramSpec
-    from eps.opencl.runtime.device_memory import DeviceAccess
+    from eps.opencl.runtime.device_access import DeviceAccess
     from eps.opencl.runtime.executable import Executable
     from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
 
@@ -129,7 +129,9 @@ class DynamicPartition(CompiledPartition):
 
         weights, arena = self._measure()
         note = "OpenCL: one arena for each program that is kept"
-        return MemoryUse(weights=weights, arena=arena, peak=self._peak, note=note)
+        use = MemoryUse(weights=weights, arena=arena, peak=self._peak, note=note)
+        shared = None if self._access is None else self._access.arena
+        return use if shared is None else with_arena(use, shared)
 
     def _measure(self) -> tuple[int, int]:
         """Bytes of weights and of arenas."""

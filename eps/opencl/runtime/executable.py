@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from ctypes import c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +15,26 @@ from eps.opencl.cl.c_api import OpenCLError, create
 from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
-from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
+from eps.opencl.program_spec import ENTRY, ArenaSpan, Weight, WeightArgument
 from eps.opencl.runtime.compiler_binding import compiler_binding
-from eps.opencl.runtime.device_memory import allocate, require_room
+from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.runtime.program import read_binary
+from eps.opencl.runtime.room import needed_memory, own_bytes, require_room
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
-    from eps.opencl.program_spec import ArenaSpan, LaunchSpec, ProgramPort, ProgramSpec
+    from eps.opencl.program_spec import LaunchSpec, ProgramPort, ProgramSpec
+    from eps.opencl.runtime.arena import SharedArena
     from eps.opencl.runtime.bound_ports import BoundPorts
-    from eps.opencl.runtime.device_memory import DeviceAccess, DeviceWeights
+    from eps.opencl.runtime.device_access import DeviceAccess
+    from eps.opencl.runtime.device_memory import DeviceWeights
     from ort_lite.ep import Place, Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -131,10 +135,14 @@ def _require_launched(status: int) -> None:
 
 
 log = get_logger(__name__)
+_ALONE = nullcontext()
 
 
 class Executable:
-    """Runs one spec; one run at a time, because kernels hold their arguments."""
+    """Runs one spec; one run at a time, because kernels hold their arguments.
+
+    Its arena is its own, or an own part, which keeps its content, and then one that it shares.
+    """
 
     def __init__(
         self,
@@ -170,21 +178,29 @@ class Executable:
         self.copies = access.copies
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
-        missing = weights.missing_bytes(spec.weights, spec.stream_digests)
-        require_room(context, missing, spec.arena)
+        self._launches: list[Launch] = []
+        shared_from = own_bytes(spec, access.arena)
+        self._own_bytes = shared_from
+        self._shared = access.arena if shared_from < spec.arena else None
+        self._shared_buffer: Buffer | None = None
+        require_room(context, [needed_memory(spec, weights, access.arena)])
         held = weights.hold(spec.weights, spec.stream_digests)
         with ExitStack() as undo:
             undo.callback(weights.drop, spec.weights)
+            if self._shared is not None:
+                self._shared.join(self, spec.arena - shared_from)
+                undo.callback(self._shared.leave, self)
             program = make_program()
             with opencl_errors("preparing a program"):
                 self._queue = access.queue or Queue(context, profiling=profiling)
-                self._arena = self._allocate_zeros(context, spec.arena)
+                self._arena = self._allocate_zeros(context, max(shared_from, 1))
                 for fill in spec.fills:
                     place = fill.place.offset, fill.place.size
                     self._queue.fill(self._arena, fill.value, *place)
                 self._flag = self._allocate_zeros(context, 4)
-                self._launches = self._prepare_launches(program, held)
-                self._queue.finish()
+                with self._turn(waits=True):
+                    self._launches = self._prepare_launches(program, held)
+                    self._queue.finish()
             weights.wait_for_uploads()
             undo.pop_all()
         self.program = program
@@ -220,9 +236,39 @@ class Executable:
     def _part(self, place: ArenaSpan) -> Buffer:
         part = self._parts.get(place)
         if part is None:
-            part = self._arena.part(place.offset, place.size)
-            self._parts[place] = part
+            buffer, offset = self._locate(place.offset)
+            part = self._parts[place] = buffer.part(offset, place.size)
         return part
+
+    def _locate(self, offset: int) -> tuple[Buffer, int]:
+        """The buffer that has a place of the arena, and the place in it."""
+        if offset < self._own_bytes or self._shared_buffer is None:
+            return self._arena, offset
+        return self._shared_buffer, offset - self._own_bytes
+
+    def _turn(self, *, waits: bool) -> AbstractContextManager[None]:
+        """The arena for this program alone, until commands that were enqueued have ended."""
+        if self._shared is None:
+            return _ALONE
+        return self._shared.turn(self, self._queue, waits=waits)
+
+    def enter_arena(self, buffer: Buffer) -> None:
+        """See ArenaUser: kernels get other arguments where the memory is another one."""
+        if self._shared_buffer is buffer:
+            return
+        self._shared_buffer = buffer
+        self._bound = None
+        shift = 1 if self.spec.entry else 0  # the entry's first argument is a number
+        for launch, call in zip(self._launches, self.spec.calls, strict=False):
+            for index, place in enumerate(call.arguments):
+                if isinstance(place, ArenaSpan) and place.offset >= self._own_bytes:
+                    launch.set_argument(index + shift, self._part(place))
+
+    def leave_arena(self) -> None:
+        """See ArenaUser."""
+        self._shared_buffer = None
+        for place in [one for one in self._parts if one.offset >= self._own_bytes]:
+            self._parts.pop(place).release()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Compute the outputs.
@@ -233,8 +279,7 @@ class Executable:
         """
         spec = self.spec
         outputs = [np.empty(port.shape, port.dtype) for port in spec.outputs]
-        with self._lock, opencl_errors("running"):
-            self._require_program()
+        with self._lock, opencl_errors("running"), self._take_turn(waits=True):
             if self._bound is not None:
                 self._bound.use_arena()
             self._write(inputs)
@@ -257,8 +302,8 @@ class Executable:
         """
         from eps.opencl.runtime.bound_ports import BoundPorts  # noqa: PLC0415 - lazy: rare
 
-        with self._lock, opencl_errors("running with bound tensors"):
-            self._require_program()
+        in_turn = self._take_turn(waits=self._waits)
+        with self._lock, opencl_errors("running with bound tensors"), in_turn:
             if self._bound is None:
                 self._bound = BoundPorts(self.spec, self._launches, self._part)
             outputs = self._bound.place_outputs(inputs, places)
@@ -285,7 +330,8 @@ class Executable:
             if isinstance(value, np.ndarray):
                 self._copy(np.ascontiguousarray(value), port, write=True)
             elif not is_bound and port.nbytes:
-                self._move(value.buffer, self._arena, (0, port.offset), port)
+                arena, offset = self._locate(port.offset)
+                self._move(value.buffer, arena, (0, offset), port)
 
     def _fetch(self, bound: BoundPorts, outputs: Sequence[Value]) -> None:
         """Copy from the arena what kernels did not write to its place."""
@@ -294,11 +340,15 @@ class Executable:
             if isinstance(output, np.ndarray):
                 self._copy(output, port, write=False)
             elif not is_bound and port.nbytes:
-                self._move(self._arena, output.buffer, (port.offset, 0), port)
+                arena, offset = self._locate(port.offset)
+                self._move(arena, output.buffer, (offset, 0), port)
 
-    def _require_program(self) -> None:
+    @contextmanager
+    def _take_turn(self, *, waits: bool) -> Iterator[None]:
         if self.program is None:
             raise EPFail("a partition is run after it was released")
+        with self._turn(waits=waits):
+            yield
 
     def _launch(self) -> None:
         if self._profiling:
@@ -328,12 +378,16 @@ class Executable:
         with self._lock, opencl_errors("running once"):
             if self._warm:
                 return
-            for done, launch in enumerate(self._launches):
-                if progress is not None:
-                    progress(done, len(self._launches))
-                launch.enqueue()
-                self._queue.finish()
+            with self._turn(waits=True):
+                self._warm_up(progress)
             self._warm = True
+
+    def _warm_up(self, progress: Callable[[int, int], None] | None) -> None:
+        for done, launch in enumerate(self._launches):
+            if progress is not None:
+                progress(done, len(self._launches))
+            launch.enqueue()
+            self._queue.finish()
 
     def binary(self) -> bytes:
         """The driver's binary of the program.
@@ -354,11 +408,12 @@ class Executable:
     def _copy(self, array: Array, port: ProgramPort, *, write: bool) -> None:
         if not array.nbytes:
             return
+        arena, offset = self._locate(port.offset)
         if write:
-            self._queue.write(self._arena, array, port.offset)
+            self._queue.write(arena, array, offset)
             self.copies.count_to_device(array.nbytes)
         else:
-            self._queue.read(array, self._arena, port.offset)
+            self._queue.read(array, arena, offset)
             self.copies.count_to_host(array.nbytes)
 
     def _read_flag(self) -> bool:
@@ -377,8 +432,13 @@ class Executable:
 
     @property
     def arena_bytes(self) -> int:
-        """Size of the memory for values inside the program; 0 once it is released."""
-        return 0 if self.program is None else self.spec.arena
+        """Size of the program's own memory for values inside it; 0 once it is released."""
+        return 0 if self.program is None else self._own_bytes
+
+    @property
+    def shared_arena(self) -> SharedArena | None:
+        """The arena that has the other values; None where its own memory has all."""
+        return self._shared
 
     @property
     def weight_bytes(self) -> int:
@@ -401,6 +461,8 @@ class Executable:
             if not self._waits:  # the last run may go on
                 with opencl_errors("waiting for the last run"):
                     self._queue.finish()
+            if self._shared is not None:
+                self._shared.leave(self)
             for launch in self._launches:
                 launch.release()
             self._launches.clear()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ort_lite.ep import CompiledPartition, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.runtime.device_memory import DeviceAccess
+    from eps.opencl.runtime.arena import SharedArena
+    from eps.opencl.runtime.device_access import DeviceAccess
     from eps.opencl.runtime.executable import Executable
     from ort_lite.ep import CopyCounts, DeviceMemory, MemoryUse, Place, Value
 
@@ -20,6 +22,12 @@ def order_places(places: Sequence[Place], output_order: Sequence[int]) -> list[P
     for place, port in zip(places, output_order, strict=True):
         ordered[port] = place
     return ordered
+
+
+def with_arena(use: MemoryUse, arena: SharedArena) -> MemoryUse:
+    """A partition's memory with the arena that it shares."""
+    note = "OpenCL: the arena is shared by the sessions with session.use_env_allocators"
+    return replace(use, shared_arena=arena.size, shared_peak=arena.peak, note=note)
 
 
 class StaticPartition(CompiledPartition):
@@ -66,7 +74,9 @@ class StaticPartition(CompiledPartition):
         from ort_lite.ep import MemoryUse  # noqa: PLC0415 - lazy: rare
 
         weights, arena = self.executable.weight_bytes, self.executable.arena_bytes
-        return MemoryUse(weights=weights, arena=arena, peak=weights + arena)
+        use = MemoryUse(weights=weights, arena=arena, peak=weights + arena)
+        shared = self.executable.shared_arena
+        return use if shared is None else with_arena(use, shared)
 
     def copy_counts(self) -> CopyCounts:
         """See SupportsBoundRuns."""

@@ -17,7 +17,8 @@ from eps.opencl.cl.objects import Queue
 from eps.opencl.cl.rare_calls import rare_calls
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.device import find_devices, fitting_devices, open_context
-from eps.opencl.runtime.device_memory import CopyCounter, DeviceAccess, allocate
+from eps.opencl.runtime.device_access import CopyCounter, DeviceAccess
+from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import (
     BindingError,

@@ -12,7 +12,7 @@ from eps.opencl.cl.foreign import (
     keep_queue,
 )
 from eps.opencl.runtime.device import open_context
-from eps.opencl.runtime.device_memory import DeviceAccess
+from eps.opencl.runtime.device_access import DeviceAccess
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument
 
