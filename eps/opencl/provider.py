@@ -26,6 +26,7 @@ from ort_lite.ep import (
     EPFail,
     ExecutionProvider,
     GraphView,
+    InvalidGraph,
     StartupHints,
     get_logger,
 )
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         DeviceFigures,
         DeviceMemory,
         FusedNode,
+        Graph,
         PartitionIo,
         PlacementCosts,
         WeightsFile,
@@ -167,6 +169,24 @@ class OpenCLExecutionProvider(ExecutionProvider):
         if self.options.platform or self.options.device:
             raise EPFail(f"OpenCL: {'; '.join(problems)}")
         return f"OpenCL: {'; '.join(problems)}"
+
+    def require_room(self, graphs: Sequence[Graph]) -> None:
+        """See SupportsRoomCheck; what is compiled for it is not compiled again."""
+        self._require_builder().require_room(graphs)
+
+    def require_room_to_import(
+        self, payloads: Sequence[tuple[memoryview, WeightsFile | None]]
+    ) -> None:
+        """See SupportsRoomCheck."""
+        needs = []
+        for data, weights in payloads:
+            try:
+                shared = None if weights is None else weights.data
+                payload = open_payload(data, shared, self._target.alignment)
+            except InvalidGraph:
+                continue  # its import says what is wrong with it
+            needs.append((payload, shared is not None))
+        self._require_builder().require_room_to_import(needs)
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Compile and build each partition."""

@@ -239,9 +239,10 @@ class Importer:
             if is_context_node(node)
         ]
         imported: list[Imported] = []
+        checked = self._check_together(graph, nodes) if len(nodes) > 1 else {}
         try:
             for index, node in sorted(nodes, key=lambda one: -one[1].max_size):
-                imported.append(self._import_node(graph, index, node))
+                imported.append(self._import_node(graph, index, node, checked.get(index)))
                 self._stop_if_canceled()
         except BaseException:
             release_all(imported)
@@ -252,12 +253,44 @@ class Importer:
         if self._options.is_canceled():
             raise load_canceled()
 
-    def _import_node(self, graph: Graph, index: int, node: EpContextNode) -> Imported:
+    def _check_together(
+        self, graph: Graph, nodes: Sequence[tuple[int, EpContextNode]]
+    ) -> dict[int, CheckedNode]:
+        """The nodes of EPs that know how much memory payloads need, by index; all have room.
+
+        Raises:
+            InvalidGraph: Payloads of an EP do not fit on its device together; or a check failed.
+            NotImplemented: A node's source is not an EP of this session.
+        """
+        from ort_lite.ep.memory_use import SupportsRoomCheck  # noqa: PLC0415 - lazy: rare
+
+        checked: dict[int, CheckedNode] = {}
+        for source in {node.source for _, node in nodes}:
+            mine = [(index, node) for index, node in nodes if node.source == source]
+            _, ep = self._owner(mine[0][1])
+            if len(mine) < 2 or not isinstance(ep, SupportsRoomCheck):
+                continue
+            assert isinstance(ep, SupportsEpContext), "it has payloads"
+            checked |= {i: self._check(graph.nodes[i], node, ep) for i, node in mine}
+            payloads = [checked[index].payload for index, _ in mine]
+            try:
+                ep.require_room_to_import([(one.data, one.weights) for one in payloads])
+            except EPFail as exc:
+                raise InvalidGraph(
+                    f"{self._model}: {exc.message} (reason: {Reason.VENDOR_REJECTED})",
+                    reason=Reason.VENDOR_REJECTED,
+                    present=getattr(ep, "identity", None),
+                ) from exc
+        return checked
+
+    def _import_node(
+        self, graph: Graph, index: int, node: EpContextNode, checked: CheckedNode | None = None
+    ) -> Imported:
         _, ep = self._owner(node)
         if not isinstance(ep, SupportsEpContext):
             raise NotImplementedByAny(self._unclaimed_message(node))
         raw = graph.nodes[index]
-        checked = self._check(raw, node, ep)
+        checked = self._check(raw, node, ep) if checked is None else checked
         io = interface(graph, raw)
         try:
             return self._import_payload(index, node, checked, io)

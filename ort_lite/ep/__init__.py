@@ -126,6 +126,7 @@ _HOMES = {
         "MemoryUse",
         "SupportsDeviceFigures",
         "SupportsMemoryReport",
+        "SupportsRoomCheck",
         "SupportsSharedArena",
     ),
     "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts", "find_least_costs"),
@@ -246,6 +247,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.memory_use import MemoryUse as MemoryUse
     from ort_lite.ep.memory_use import SupportsDeviceFigures as SupportsDeviceFigures
     from ort_lite.ep.memory_use import SupportsMemoryReport as SupportsMemoryReport
+    from ort_lite.ep.memory_use import SupportsRoomCheck as SupportsRoomCheck
     from ort_lite.ep.memory_use import SupportsSharedArena as SupportsSharedArena
     from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts

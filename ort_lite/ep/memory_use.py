@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.ep.interface import WeightsFile
+    from ort_lite.model.graph import Graph
 
 
 class ByteCounter:
@@ -65,6 +71,31 @@ class DeviceFigures:
     live: int
     peak: int
     total: int
+
+
+@runtime_checkable
+class SupportsRoomCheck(Protocol):
+    """An EP that knows how much memory partitions need before it allocates any."""
+
+    def require_room(self, graphs: Sequence[Graph]) -> None:
+        """Refuse partitions that do not fit on the device together; `compile` gets them next.
+
+        Args:
+            graphs: Of the partitions, as `compile` will get them.
+
+        Raises:
+            EPFail: They do not fit; says what they need, and what there is.
+        """
+        ...
+
+    def require_room_to_import(
+        self, payloads: Sequence[tuple[memoryview, WeightsFile | None]]
+    ) -> None:
+        """As `require_room`, for payloads that `import_model` and `import_shared` get next.
+
+        A payload that is damaged is left out: its import says what is wrong with it.
+        """
+        ...
 
 
 @runtime_checkable

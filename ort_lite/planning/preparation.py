@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType
 from ort_lite.ep.interface import CompileRefused, FusedNode, SupportsEpContext
+from ort_lite.ep.memory_use import SupportsRoomCheck
 from ort_lite.execution.run_context import NodeLabel
 from ort_lite.execution.signature import Signature
 from ort_lite.execution.slots import PartitionProgram, PartitionStep
@@ -313,6 +314,7 @@ def _compile_missing(
     # Bodies last: a partition that is declined changes its neighbours, and preparing the
     # bodies of control flow again at every level would multiply with each level.
     missing.sort(key=lambda part: rules.eps[part.owner].runs_bodies_through_session)
+    drafts = _draft_together(graph, rules, missing)
     for count, part in enumerate(missing):
         ep = rules.eps[part.owner]
         if rules.forbid_compile and isinstance(ep, SupportsEpContext):
@@ -320,13 +322,12 @@ def _compile_missing(
                 f"User disabled EP compilation but EP '{ep.name}' needs to compile one or more "
                 "nodes."
             )
-        subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
+        subgraph, changed = drafts.get(part) or _draft(graph, rules, part)
         name = rules.partition_name(ep.name, subgraph)
         if rules.canceled():
             raise load_canceled()
         if rules.progress is not None:
             rules.progress(name, count, len(missing))
-        changed = rules.fuse(ep, subgraph) if rules.fuse is not None else subgraph
         bodies = _bodies(ep, changed, rules, runs)
         try:
             fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=rules.progress)
@@ -350,6 +351,33 @@ def _compile_missing(
             bodies=bodies,
             empty=guard(ep, name, subgraph, rules.eps),
         )
+
+
+def _draft(graph: Graph, rules: PreparationRules, part: Part) -> tuple[Graph, Graph]:
+    """A partition as a graph of its own, and as its EP gets it."""
+    ep = rules.eps[part.owner]
+    subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
+    return subgraph, rules.fuse(ep, subgraph) if rules.fuse is not None else subgraph
+
+
+def _draft_together(
+    graph: Graph, rules: PreparationRules, parts: Sequence[Part]
+) -> dict[Part, tuple[Graph, Graph]]:
+    """Drafts of partitions that need memory of one device, which has room for all of them.
+
+    Raises:
+        EPFail: It has not.
+    """
+    drafts: dict[Part, tuple[Graph, Graph]] = {}
+    for owner, ep in enumerate(rules.eps):
+        mine = [part for part in parts if part.owner == owner]
+        if len(mine) < 2 or rules.forbid_compile or not isinstance(ep, SupportsRoomCheck):
+            continue
+        drafts |= {part: _draft(graph, rules, part) for part in mine}
+        if rules.canceled():
+            raise load_canceled()
+        ep.require_room([drafts[part][1] for part in mine])
+    return drafts
 
 
 def guard(

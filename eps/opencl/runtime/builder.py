@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from eps.opencl.runtime.device_memory import DeviceWeights
 from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
 from eps.opencl.runtime.program import build, warm_up_compiler
+from eps.opencl.runtime.room import needed_memory, require_room
 from ort_lite.ep import (
     CompiledPartition,
     CompileRefused,
@@ -76,6 +78,7 @@ class Builder:
         self._inside: InsideShapes | None = None
         self._inside_sets: tuple[InsideShapes, ...] = ()
         self._identity = identity
+        self._planned: WeakKeyDictionary[Graph, ProgramSpec] = WeakKeyDictionary()
 
     def learn_sizes(self, graph: Graph) -> InsideShapes:
         """Note which sizes `reshape_input` gives the named dimensions of a whole model.
@@ -109,6 +112,60 @@ class Builder:
     def expect_compile(self) -> None:
         """Have the driver's compiler ready by the time that `compile_fused` needs it."""
         warm_up_compiler(self._context)
+
+    def require_room(self, graphs: Sequence[Graph]) -> None:
+        """Refuse partitions whose programs do not fit on the device together.
+
+        Programs of partitions without free dimensions are generated, and taken by
+        `compile_fused`. With tuning it generates others, of about the same size.
+
+        Raises:
+            EPFail: They do not fit.
+        """
+        needs = []
+        for graph in graphs:
+            specs = self._plan(graph)
+            if specs:
+                needs.append(needed_memory(specs, self._new_weights(), self.access.arena))
+        if needs:
+            require_room(self._context, needs)
+
+    def _plan(self, graph: Graph) -> list[ProgramSpec]:
+        """The program of a partition; none where a dimension is free, or a node not supported."""
+        from eps.opencl.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
+        from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
+
+        shapes = static_shapes(graph)
+        if shapes is None:
+            return []
+        try:
+            spec = compile_partition(graph, shapes, self._target)
+        except Unsupported:
+            return []  # the compile says which node it is
+        self._planned[graph] = spec
+        return [spec]
+
+    def require_room_to_import(self, payloads: Sequence[tuple[ProgramPayload, bool]]) -> None:
+        """Refuse payloads whose programs do not fit on the device together.
+
+        Args:
+            payloads: Each with whether its weights are in a file that others use.
+
+        Raises:
+            EPFail: They do not fit.
+        """
+        limit = self._options.max_variants
+        needs = [
+            needed_memory(
+                [variant.spec for variant in payload.variants[:limit]],
+                self._new_weights(shared=shared),
+                self.access.arena,
+            )
+            for payload, shared in payloads
+            if payload.variants
+        ]
+        if needs:
+            require_room(self._context, needs)
 
     def compile_fused(self, fused: FusedNode) -> CompiledPartition:
         """The partition, with programs for every set of shapes that is known now.
@@ -289,7 +346,9 @@ class Builder:
         from eps.opencl.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         try:
-            return self._build_executable(compile_partition(graph, shapes, target), weights, fused)
+            planned = self._planned.pop(graph, None) if target is self._target else None
+            spec = planned or compile_partition(graph, shapes, target)
+            return self._build_executable(spec, weights, fused)
         except GroupTooLarge as exc:
             smaller = in_smaller_groups(target, exc.most)
             if smaller is None:

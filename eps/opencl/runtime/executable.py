@@ -183,7 +183,7 @@ class Executable:
         self._own_bytes = shared_from
         self._shared = access.arena if shared_from < spec.arena else None
         self._shared_buffer: Buffer | None = None
-        require_room(context, [needed_memory(spec, weights, access.arena)])
+        require_room(context, [needed_memory([spec], weights, access.arena)])
         held = weights.hold(spec.weights, spec.stream_digests)
         with ExitStack() as undo:
             undo.callback(weights.drop, spec.weights)

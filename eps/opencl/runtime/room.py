@@ -39,16 +39,19 @@ def own_bytes(spec: ProgramSpec, shared: SharedArena | None) -> int:
 
 
 def needed_memory(
-    spec: ProgramSpec, weights: DeviceWeights, shared: SharedArena | None
+    specs: Sequence[ProgramSpec], weights: DeviceWeights, shared: SharedArena | None
 ) -> MemoryNeed:
-    """The memory for one program, whose weights may be there already."""
-    own = own_bytes(spec, shared)
-    rest = spec.arena - own
+    """The memory for programs of one partition, whose weights may be there already."""
+    own = [own_bytes(spec, shared) for spec in specs]
+    rest = [spec.arena - size for spec, size in zip(specs, own, strict=True)]
     return MemoryNeed(
-        weights=weights.missing_bytes(spec.weights, spec.stream_digests),
-        arena=own,
-        shared=0 if shared is None else shared.growth(rest),
-        piece=max(own, rest),
+        weights=weights.missing_bytes(
+            [weight for spec in specs for weight in spec.weights],
+            frozenset(digest for spec in specs for digest in spec.stream_digests),
+        ),
+        arena=sum(own),
+        shared=0 if shared is None else shared.growth(max(rest)),
+        piece=max(*own, *rest),
     )
 
 

@@ -204,9 +204,7 @@ def test_runs_on_queues_of_their_own_wait_for_each_other() -> None:
         made = ort.InferenceSession(content, shared_options(), providers=[(OPENCL[0], options)])
         x = ort.OrtValue.ortvalue_from_numpy(draw(made, 7), "opencl", place.device_id)
         (output,) = made.get_outputs()
-        y = ort.OrtValue.ortvalue_from_shape_and_type(
-            output.shape, np.float32, memory_info=place
-        )
+        y = ort.OrtValue.ortvalue_from_shape_and_type(output.shape, np.float32, memory_info=place)
         binding = made.io_binding()
         binding.bind_ortvalue_input("x", x)
         binding.bind_ortvalue_output("y", y)
