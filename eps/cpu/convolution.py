@@ -11,6 +11,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import SIZES, on_last_axes
+from eps.cpu.shared_products import multiply
 from eps.cpu.windows import Padding, Windows
 
 if TYPE_CHECKING:
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
     from eps.cpu.arrays import Array, DType, Empty
     from eps.cpu.windows import AxisWindow, Convolution, WindowAttributes
-
-ONE_THREAD_PRODUCTS = 1 << 18
-"""Multiplications that OpenBLAS leaves to one thread (interface/gemm.c)."""
-MOST_PARTS = 16
-"""Of a product; a larger one is worth OpenBLAS's threads."""
-TILE_ROWS = 8
-"""Parts are whole tiles of OpenBLAS's kernels: rows left over are added up in another order."""
 
 BLOCK_BYTES = 1 << 21
 """Columns are copied and multiplied this many bytes at a time, so that they stay in cache."""
@@ -93,9 +87,9 @@ class _Matrices:
 
     Attributes:
         x: As it is given.
-        filters: In parts, [parts, M / parts, depth], or by group.
+        filters: [M, depth], or by group.
         columns: [depth, points], or by batch and group.
-        products: In parts, or by batch and group.
+        products: [M, points], or by batch and group.
         result: [N, M, *counts], the same elements.
     """
 
@@ -120,12 +114,11 @@ class _Matrices:
         depth, points, each = math.prod(w[1:]), math.prod(counts), filters // group
         result = (batch, filters, *counts)
         if batch == group == 1:
-            parts = _parts(filters, depth * points)
             return cls(
                 x=tuple(x),
-                filters=(parts, filters // parts, depth),
+                filters=(filters, depth),
                 columns=(depth, points),
-                products=(parts, filters // parts, points),
+                products=(filters, points),
                 result=result,
             )
         return cls(
@@ -135,18 +128,6 @@ class _Matrices:
             products=(batch, group, each, points),
             result=result,
         )
-
-
-def _parts(rows: int, each: int) -> int:
-    """In how many equal parts a product of `rows` times `each` is made by one thread; 1 for none.
-
-    OpenBLAS shares what is larger among its threads. On an idle machine that gains next to nothing
-    for a product this small; on a busy one a thread that waits for its turn holds up the others.
-    """
-    if rows * each > MOST_PARTS * ONE_THREAD_PRODUCTS:
-        return 1
-    fitting = (n for n in range(1, MOST_PARTS + 1) if rows % (n * TILE_ROWS) == 0)
-    return next((n for n in fitting if rows // n * each <= ONE_THREAD_PRODUCTS), 1)
 
 
 def _lay_out(
@@ -168,7 +149,7 @@ def _pointwise(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Em
         if not as_it_is:
             points = points[steps]
         result = empty(m.result, dtype)
-        np.matmul(w.reshape(m.filters), points.reshape(m.columns), out=result.reshape(m.products))
+        multiply(w.reshape(m.filters), points.reshape(m.columns), result.reshape(m.products))
         return result
 
     return run
@@ -188,7 +169,7 @@ def _convolve_windows(
             view = windows.view_of(x, empty)
             columns = view.reshape(m.columns) if small else _copy_windows(view, empty, m.columns)
             result = empty(m.result, dtype)
-            np.matmul(w.reshape(m.filters), columns, out=result.reshape(m.products))
+            multiply(w.reshape(m.filters), columns, result.reshape(m.products))
             return result
 
         return at_once
@@ -203,7 +184,7 @@ def _convolve_windows(
             columns = _copy_windows(view[on_last_axes([cut, *inner])], empty, (*m.columns[:-1], -1))
             # The rows of one filter follow each other in memory, so that this is a view.
             target = result[:, :, cut].reshape(*m.products[:-1], -1, copy=False)
-            np.matmul(filters, columns, out=target)
+            multiply(filters, columns, target)
         return result
 
     return by_blocks

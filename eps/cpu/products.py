@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import allocate_checked
+from eps.cpu.shared_products import multiply
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, Empty
@@ -31,13 +32,14 @@ def matmul(a: Array, b: Array, empty: Empty = allocate_checked) -> Array:
     kind = a.dtype if a.dtype == b.dtype else np.result_type(a, b)
     if b.ndim == 2 and a.shape[-1] == b.shape[0] and a.size and b.size:
         result = empty((*a.shape[:-1], b.shape[1]), kind)
-        np.matmul(a.reshape(-1, b.shape[0]), b, out=result.reshape(-1, b.shape[1]))
+        multiply(a.reshape(-1, b.shape[0]), b, result.reshape(-1, b.shape[1]))
         return result
     outer = a.shape[:-2]
     if outer != b.shape[:-2]:
         outer = np.broadcast_shapes(outer, b.shape[:-2])
     result = empty((*outer, a.shape[-2], b.shape[-1]), kind)
-    return np.asarray(np.matmul(a, b, out=result))
+    multiply(a, b, result)
+    return result
 
 
 def largest_shifted(x: Array, zero: Array | None) -> int:

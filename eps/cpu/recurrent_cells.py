@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import allocate_aligned, allocate_checked
+from eps.cpu.shared_products import multiply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def project_all(x: Array, w: Array, bias: Array | None) -> Array:
     ways, steps, batch, size = x.shape
     gates, _, _, hidden = w.shape
     sums = allocate_checked((gates, ways, steps * batch, hidden), w.dtype)
-    np.matmul(x.reshape(ways, -1, size), w, sums)
+    multiply(x.reshape(ways, -1, size), w, sums)
     if bias is not None:
         np.add(sums, bias, sums)
     return sums.reshape(gates, ways, steps, batch, hidden).transpose(2, 0, 1, 3, 4)

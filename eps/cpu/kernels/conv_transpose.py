@@ -9,6 +9,7 @@ import numpy as np
 
 from eps.cpu.arrays import check_allocation, computing_wide, on_last_axes
 from eps.cpu.kernels.conv import add_bias
+from eps.cpu.shared_products import multiply
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _conv_transpose(info: KernelInfo) -> KernelFn:
         points = math.prod(space)
         columns = x.reshape(x.shape[0], group, each, points)
         target = parts.reshape(x.shape[0], group, rows.shape[1], points)
-        np.matmul(rows, columns, out=target)
+        multiply(rows, columns, target)
         steps, spreads = geometry.steps(rank)
         cut = geometry.cut(space, kernel_shape)
         full = [
