@@ -104,6 +104,15 @@ def lstm_bias(b: Array | None) -> Array | None:
     return None if b is None else lstm_weights(both_halves(b)[:, :, None])
 
 
+def lstm_scales(scale: Array) -> Array:
+    """Scales of weights, [D] or [D, 4 * H], as [1, D, 1, 1] or [4, D, 1, H]; none is halved."""
+    ways = scale.shape[0]
+    if scale.size == ways:
+        return scale.reshape(1, ways, 1, 1)
+    ordered = scale.reshape(ways, 4, 1, -1)[:, _ONNX_LSTM]
+    return np.ascontiguousarray(ordered.swapaxes(0, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class _PlainCell:
     """Weights of input and state by gate, and the sum of both biases; see StackedCell."""

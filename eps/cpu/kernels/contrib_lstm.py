@@ -9,7 +9,7 @@ import numpy as np
 
 from eps.cpu.dynamic_quantization import RowQuantizer, quantize_dynamically
 from eps.cpu.recurrent import Recurrence, default_activations, walk
-from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_weights, project_all
+from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_scales, lstm_weights, project_all
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -22,26 +22,34 @@ WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
 """Inputs W, R, B, then scale and zero point of W, and of R."""
 
 
-def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
-    """int8 weights [D, K, 4 * H] as numbers, prepared for LstmGates: [4, D, K, H].
+def _weights(values: Array, zero: Array | None) -> Array:
+    """int8 weights [D, K, 4 * H] as whole numbers, prepared for LstmGates: [4, D, K, H].
 
-    Scale and zero point are per direction, or per direction and column.
+    Zero points are per direction, or per direction and column.
     """
-    count = values.shape[0]
     result = values.astype(np.float32)
     if zero is not None:
-        result -= zero.reshape(count, 1, -1).astype(np.float32)
-    if scale is not None:
-        result *= scale.reshape(count, 1, -1)
+        result -= zero.reshape(values.shape[0], 1, -1).astype(np.float32)
     return lstm_weights(result.swapaxes(1, 2))
+
+
+def _scales(scale: Array | None) -> Array:
+    return lstm_scales(np.ones(1, np.float32) if scale is None else scale)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """See StackedCell."""
+    """See StackedCell.
+
+    Products are those of whole numbers, which float32 holds exactly up to a depth of 518, and are
+    scaled afterwards: an error of one part in 10^7 in a state now and then quantises it to another
+    step, whereupon the sequence takes another course.
+    """
 
     w: Array
+    w_scale: Array
     r: Array
+    r_scale: Array
     bias: Array | None
 
     @classmethod
@@ -50,24 +58,31 @@ class _Cell:
         w, r, b, w_scale, w_zero, r_scale, r_zero = weights
         assert w is not None
         assert r is not None
-        return cls(_weights(w, w_scale, w_zero), _weights(r, r_scale, r_zero), lstm_bias(b))
+        return cls(
+            *(_weights(w, w_zero), _scales(w_scale)),
+            *(_weights(r, r_zero), _scales(r_scale)),
+            lstm_bias(b),
+        )
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
         steps, scale = quantize_dynamically(x)
-        steps *= scale
-        return project_all(steps, self.w, self.bias)
+        sums = project_all(steps, self.w, None)
+        sums *= self.w_scale * scale
+        if self.bias is not None:
+            sums += self.bias
+        return sums
 
     def stepper(self, memory: Sequence[Array]) -> _Stepper:
         """See StackedCell."""
-        return _Stepper(self.r, memory[0])
+        return _Stepper(self, memory[0])
 
 
 class _Stepper:
     """See Stepper."""
 
-    def __init__(self, r: Array, cell: Array) -> None:
-        self._r = r
+    def __init__(self, weights: _Cell, cell: Array) -> None:
+        self._r, self._r_scale = weights.r, weights.r_scale
         self._gates = LstmGates(cell)
         self._quantizer = RowQuantizer(cell.shape[0])
         self._h = np.empty(cell.shape, np.float32)
@@ -77,8 +92,8 @@ class _Stepper:
     def step(self, projected: Array, h: Array, out: Array) -> None:
         rows, sums = self._rows, self._gates.sums
         scale = self._quantizer.quantize(h.reshape(rows.shape), rows)
-        np.multiply(rows, scale, rows)
         np.matmul(self._h, self._r, sums)
+        np.multiply(sums, self._r_scale * scale[:, :, None], sums)
         np.add(sums, projected, sums)
         self._gates.close(out)
 
