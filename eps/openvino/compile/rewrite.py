@@ -64,11 +64,10 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
         definition = written
     if kind == "CPU" and any(node.op_type == CONVOLUTION for node in graph.nodes):
-        from eps.openvino.compile.narrow_convolutions import drop_widths  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.slow_convolutions import rewrite_convolutions  # noqa: PLC0415 - lazy: rare
 
-        written = drop_widths(definition, graph)
-        notes += describe_narrowing(definition, written)
-        definition = written
+        definition, lines = rewrite_convolutions(definition, graph)
+        notes += lines
     if kind == "NPU" and any(node.op_type == SPACE_TO_DEPTH for node in graph.nodes):
         from eps.openvino.compile.space_to_depth import write_out_batches  # noqa: PLC0415 - lazy: rare
 
@@ -90,13 +89,6 @@ def describe_rewriting(before: GraphDef, after: GraphDef, reason: str) -> list[s
     if not come:
         return []
     return [f"{_count(gone)} written out as {_count(come)}: {reason}"]
-
-
-def describe_narrowing(before: GraphDef, after: GraphDef) -> list[str]:
-    """One line with the number of convolutions that have one axis less; none for none."""
-    outputs = {node.outputs for node in before.nodes}
-    count = sum(n.op_type == CONVOLUTION and n.outputs not in outputs for n in after.nodes)
-    return [f"Conv x{count} over inputs of width 1 computed without that axis"] if count else []
 
 
 def _count(operators: Counter[str]) -> str:

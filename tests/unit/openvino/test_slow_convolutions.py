@@ -1,4 +1,4 @@
-"""Convolutions over inputs of width 1 lose that axis, and keep their answers."""
+"""Convolutions that OpenVINO computes slowly get another form, and keep their answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import ort_lite as ort
 
 OPENVINO = "OpenVINOExecutionProvider"
 NARROW = "Conv x1 over inputs of width 1 computed without that axis"
+PADDED = "Conv x1 of one channel computed after its padding"
 
 
 def convolution(
@@ -91,3 +92,35 @@ def test_the_height_and_the_batch_may_be_free() -> None:
 )
 def test_others_stay_as_they_are(proto: onnx.ModelProto, shape: tuple[int, ...]) -> None:
     assert NARROW not in check(proto, shape)
+
+
+@pytest.mark.parametrize("length", [4000, "n"], ids=["fixed", "free"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pads": [200, 200]},
+        {"pads": [17, 0], "strides": [160]},
+        {"pads": [0, 300], "strides": [441], "kernel_shape": [80], "auto_pad": "NOTSET"},
+        {"pads": [40, 40], "dilations": [2]},
+    ],
+    ids=str,
+)
+def test_spectrograms_are_those_of_the_specification(
+    length: int | str, attributes: dict[str, Any]
+) -> None:
+    proto = convolution(("b", 1, length), (24, 1, 80), **attributes)
+    assert PADDED in check(proto, (2, 1, 4000))
+
+
+@pytest.mark.parametrize(
+    ("proto", "shape"),
+    [
+        (convolution((1, 1, 400), (8, 1, 80)), (1, 1, 400)),
+        (convolution((1, 2, 400), (8, 2, 80), pads=[40, 40]), (1, 2, 400)),
+        (convolution((1, 1, 400), (8, 1, 5), pads=[2, 2]), (1, 1, 400)),
+        (convolution((1, 1, 400), (8, 1, 80), auto_pad="SAME_UPPER"), (1, 1, 400)),
+    ],
+    ids=["no padding", "two channels", "short filters", "automatic padding"],
+)
+def test_other_signals_stay_as_they_are(proto: onnx.ModelProto, shape: tuple[int, ...]) -> None:
+    assert PADDED not in check(proto, shape)
