@@ -49,7 +49,9 @@ UNKNOWN = 1 << 40
 
 def is_floating(dtype: DType) -> bool:
     """Whether `dtype` is a float of any width, those of ml_dtypes included."""
-    return dtype.kind == "f" or dtype.name.startswith(_SMALL_FLOATS)
+    if dtype.kind != "V":  # that of most types of ml_dtypes; numpy makes a name anew every time
+        return dtype.kind == "f"
+    return dtype.name.startswith(_SMALL_FLOATS)
 
 
 def is_narrow_float(dtype: DType) -> bool:

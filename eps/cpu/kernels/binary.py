@@ -34,6 +34,8 @@ def divide(a: Array, b: Array) -> Array:
         return np.asarray(np.true_divide(a, b))
     if a.dtype.kind == "u":
         return np.asarray(np.floor_divide(a, b))
+    if a.size == b.size == 1 and a.item() >= 0 and b.item() > 0:  # sizes, in shape arithmetic
+        return np.asarray(np.floor_divide(a, b))
     quotient = np.floor_divide(a, b)
     inexact = np.multiply(quotient, b) != a
     toward_zero = inexact & ((a < 0) != (b < 0)) & (b != 0)

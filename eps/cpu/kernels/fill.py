@@ -15,7 +15,7 @@ from ort_lite.ep import KernelDef, dense_array, kernel, numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, DType
     from ort_lite.ep import KernelFn, KernelInfo, Value
 
 
@@ -71,11 +71,16 @@ def _constant_of_shape(info: KernelInfo) -> KernelFn:
     return constant_of_shape
 
 
+MOST_KEPT_BYTES = 1 << 20
+"""Of a range of whole numbers that the next run takes from the last one: masks of lengths."""
+
+
 def _range(_: KernelInfo) -> KernelFn:
     """ONNX Range-11: ceil((limit - start) / delta) values, none if that is negative."""
+    kept: list[tuple[object, Array]] = []  # of whole numbers: start, delta and dtype, and values
 
     def values(start: Array, limit: Array, delta: Array) -> Array:
-        first, last, step = (x.reshape(-1)[0].item() for x in (start, limit, delta))
+        first, last, step = (x.flat[0].item() for x in (start, limit, delta))
         if step == 0:
             raise ValueError("delta in Range operator can not be zero!")
         if isinstance(first, int):
@@ -83,10 +88,28 @@ def _range(_: KernelInfo) -> KernelFn:
         else:
             count = max(math.ceil((last - first) / step), 0)
         check_allocation((count,), start.dtype)
-        steps = np.arange(count, dtype=start.dtype)
-        return np.asarray(steps * start.dtype.type(step) + start.dtype.type(first))
+        if not isinstance(first, int) or count * start.dtype.itemsize > MOST_KEPT_BYTES:
+            return make_range(first, step, count, start.dtype)
+        key = first, step, start.dtype
+        for known, numbers in kept:
+            if known == key and numbers.size >= count:
+                return numbers[:count]
+        numbers = make_range(first, step, count, start.dtype)
+        numbers.flags.writeable = False
+        kept[:] = [(key, numbers)]
+        return numbers
 
     return values
+
+
+def make_range(first: float, step: float, count: int, dtype: DType) -> Array:
+    """first + i * step for i below `count`, as ONNX Range-11 computes it."""
+    numbers: Array = np.arange(count, dtype=dtype)
+    if step != 1:
+        numbers *= dtype.type(step)
+    if first != 0:
+        numbers += dtype.type(first)
+    return numbers
 
 
 def _range_kernel(info: KernelInfo) -> KernelFn:

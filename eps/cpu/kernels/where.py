@@ -40,6 +40,10 @@ def _where(info: KernelInfo) -> KernelFn:
             return np.where(condition, x, y)
         result: Array = empty(shape, x.dtype)
         bits, other = result.view(kind), y.view(kind)
+        if other.size == 1 and not other.any():
+            np.negative(condition.view(np.int8), dtype=kind, out=bits)
+            bits &= x.view(kind)
+            return result
         np.bitwise_xor(x.view(kind), other, out=bits)
         bits &= np.negative(condition.view(np.int8), dtype=kind)  # all ones where it is true
         bits ^= other

@@ -59,3 +59,15 @@ def test_parts_of_other_arrays_are_chosen_from() -> None:
     condition = x.T % 2 == 0
     found = run_node("Where", condition[::2], x.T[::2], -x.T[1::2], opset=16)
     np.testing.assert_array_equal(found, np.where(condition[::2], x.T[::2], -x.T[1::2]))
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_elements_are_masked_by_a_zero_of_either_sign(zero: float) -> None:
+    random = np.random.default_rng(3)
+    x = random.standard_normal((30, 1, 50)).astype(np.float32)
+    x[::2] = np.nan
+    condition = random.random((1, 800, 50)) > 0.5
+    y = np.array([zero], np.float32)
+    found = run_node("Where", condition, x, y, opset=16)
+    right = np.where(condition, x, y)
+    np.testing.assert_array_equal(found.view(np.uint32), right.view(np.uint32))
