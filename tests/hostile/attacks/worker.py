@@ -42,7 +42,7 @@ def _is_typed(exc: BaseException, engine: Engine) -> bool:
     last = frames[-1].filename
     if not engine.is_ours:  # a binding in C++ leaves no frame: the caller's is the last
         return package in last or "attacks" in last
-    return any(f"/{part}/" in last for part in ("ort_lite", "ctx_formats", "eps")) and (
+    return bool({"ort_lite", "ctx_formats", "eps"} & set(Path(last).parts)) and (
         (frames[-1].line or "").lstrip().startswith("raise")
     )
 
