@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
     Uses = tuple[tuple[int, int], ...]
 
+    Region = tuple[int, int, int]
+    """Handle of memory, and the first byte and the byte after the last one of a tensor in it."""
+    _Users = dict[int, list[tuple[int, int, int]]]
+    """By memory: the number of an input, or `_OUTPUT`, and its first and last byte."""
+
 _ARENA = None
+_OUTPUT = -1
+"""User of memory that an output of the same run is written to."""
 
 
 class BoundPorts:
@@ -120,36 +127,34 @@ class BoundPorts:
         """
         values: list[Value] = []
         bound = []
+        users: _Users = {}
+        for i, value in enumerate(inputs):
+            if isinstance(value, OpenCLTensor):
+                _add_user(users, value.region, i)
         for number, (port, place) in enumerate(zip(self._outputs, places, strict=True)):
             value = _destination(port.port, place)
-            tensor = value if isinstance(value, OpenCLTensor) else None
-            if tensor is not None and not self._may_write(number, tensor, inputs, values):
-                tensor = None
+            tensor = None
+            if isinstance(value, OpenCLTensor):
+                region = value.region
+                tensor = value if self._may_write(number, region, users) else None
+                _add_user(users, region, _OUTPUT)
             bound.append(self._set(port, tensor))
             values.append(value)
         self.bound_outputs = tuple(bound)
         return values
 
-    def _may_write(
-        self, number: int, tensor: OpenCLTensor, inputs: Sequence[Value], earlier: Sequence[Value]
-    ) -> bool:
-        """Whether kernels may write to a tensor that is perhaps an input, too."""
-        base, start, end = region = tensor.region
-
-        def overlaps(value: Value) -> bool:
-            if not isinstance(value, OpenCLTensor):
+    def _may_write(self, number: int, region: Region, users: _Users) -> bool:
+        """Whether kernels may write output `number` to memory that is perhaps an input's, too."""
+        base, start, end = region
+        for user, first, last in users.get(base, ()):
+            if first >= end or start >= last:
+                continue
+            if user == _OUTPUT:
                 return False
-            other, first, last = value.region
-            return other == base and first < end and start < last
-
-        if any(map(overlaps, earlier)):
-            return False
-        return all(
-            ((i, number) in self._in_place and value.region == region)
-            or self._inputs[i].uses is None
-            for i, value in enumerate(inputs)
-            if overlaps(value)
-        )
+            in_place = (user, number) in self._in_place and (first, last) == (start, end)
+            if not in_place and self._inputs[user].uses is not None:
+                return False
+        return True
 
     def _set(self, port: _BoundPort, tensor: OpenCLTensor | None) -> bool:
         if port.uses is None:
@@ -208,3 +213,8 @@ def _destination(port: ProgramPort, place: Place) -> Value:
     if isinstance(place, np.ndarray):
         fits = fits and place.flags.c_contiguous and place.flags.writeable
     return place if fits else np.empty(port.shape, dtype)
+
+
+def _add_user(users: _Users, region: Region, user: int) -> None:
+    base, start, end = region
+    users.setdefault(base, []).append((user, start, end))
