@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from eps.cpu.arrays import NO_QUESTION_BYTES, allocate_aligned, check_allocation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelInfo
@@ -24,6 +25,13 @@ MOST_KEPT_BYTES = 1 << 28
 """Blocks of one size that come back beyond this much go to the operating system."""
 
 _BYTE = np.dtype(np.uint8)
+
+
+class _Offers(threading.local):
+    """Memory of a caller's for results of the step that a thread computes."""
+
+    def __init__(self) -> None:
+        self.places: list[Array] = []
 
 
 class ArrayPool:
@@ -43,6 +51,7 @@ class ArrayPool:
     def __init__(self) -> None:
         """Nothing is kept yet."""
         self.peak_bytes = 0
+        self._offers = _Offers()
         self._free: dict[int, list[memoryview]] = {}
         self._lent: dict[int, tuple[weakref.ref[Array], int, memoryview]] = {}
 
@@ -56,6 +65,9 @@ class ArrayPool:
         size = math.prod(shape) * kind.itemsize
         if size < LEAST_BYTES or kind.hasobject:
             return np.empty(shape, kind)
+        place = self._take_offer(tuple(shape), kind)
+        if place is not None:
+            return place
         if size > NO_QUESTION_BYTES:
             check_allocation(shape, kind)
         room = 1 << (size - 1).bit_length()
@@ -65,6 +77,24 @@ class ArrayPool:
         self._lent[id(lent)] = (lent, room, block)
         result: Array = owner.view(kind).reshape(shape)
         return result
+
+    @contextmanager
+    def offering(self, places: Sequence[Array]) -> Iterator[None]:
+        """Have this thread's calls of `empty` return these arrays, each once, in their order.
+
+        A call for another shape or type than that of the next one gets other memory.
+        """
+        self._offers.places = list(places)
+        try:
+            yield
+        finally:
+            self._offers.places = []
+
+    def _take_offer(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array | None:
+        places = self._offers.places
+        if places and places[0].shape == shape and places[0].dtype == kind:
+            return places.pop(0).view()
+        return None
 
     def _take(self, room: int) -> memoryview:
         kept = self._free.get(room)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
+from eps.cpu.bound_outputs import (
+    CopyTally,
+    choose_offers,
+    copy_shared,
+    find_caches,
+    settle_offers,
+)
 from ort_lite.ep import (
     CompiledPartition,
     EPFail,
@@ -19,11 +27,12 @@ from ort_lite.ep import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Node
     from eps.cpu.array_pool import ArrayPool
-    from ort_lite.ep import KernelFn, MemoryUse, SlotTable, Value
+    from eps.cpu.arrays import Array
+    from ort_lite.ep import CopyCounts, KernelFn, MemoryUse, Place, SlotTable, Value
 
 log = get_logger(__name__)
 
@@ -56,6 +65,8 @@ class Plan(SlotProgram, CompiledPartition):
     """The nodes of a graph as bound kernels; runs share nothing but constants."""
 
     records_nodes: ClassVar[bool] = True
+    has_device_memory: ClassVar[bool] = False
+    memory: ClassVar[None] = None
 
     def __init__(
         self, table: SlotTable, kernels: Sequence[tuple[KernelFn, Node]], pool: ArrayPool
@@ -73,6 +84,12 @@ class Plan(SlotProgram, CompiledPartition):
             (fn, node, step.inputs, step.outputs, step.release)
             for (fn, node), step in zip(kernels, table.steps, strict=True)
         ]
+        self._makers = {
+            slot: index for index, step in enumerate(table.steps) for slot in step.outputs
+        }
+        nodes = [node for _, node in kernels]
+        self._caches = find_caches(nodes, table.steps, table.input_count, table.outputs)
+        self._tally = CopyTally()
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; see CompiledPartition.run."""
@@ -81,6 +98,45 @@ class Plan(SlotProgram, CompiledPartition):
         # Overflow, NaN and division by zero are results in ONNX, not events.
         with np.errstate(all="ignore"):
             return copy_shared(self._compute(inputs, current_run()), inputs)
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """See SupportsBoundRuns: kernels write large outputs to arrays where these are bound."""
+        context = current_run()
+        offers = choose_offers(inputs, places, self._caches.sources)
+        if not offers or (context is not None and context.helpers is not None):
+            results = self.run(inputs)
+        else:
+            if len(inputs) != self._input_count:
+                self._refuse(len(inputs))
+            of_steps = self._by_steps(offers)
+            with np.errstate(all="ignore"):  # as in `run`
+                values = self._compute_with(inputs, context, partial(self._execute_to, of_steps))
+            results = settle_offers(values, offers, inputs)
+        self._tally.count(results, places)
+        return results
+
+    def _by_steps(self, offers: Mapping[int, Array]) -> dict[int, list[Array]]:
+        """Places by the step that computes their outputs, in the order of its outputs."""
+        of_slots = {self.outputs[number]: place for number, place in offers.items()}
+        steps = {self._makers[slot] for slot in of_slots if slot in self._makers}
+        return {
+            index: [of_slots[slot] for slot in self.steps[index].outputs if slot in of_slots]
+            for index in steps
+            if self._caches.slots.get(index, frozenset()) <= of_slots.keys()
+        }
+
+    def _execute_to(
+        self, offers: Mapping[int, Sequence[Array]], index: int, arguments: list[Value]
+    ) -> Sequence[Value]:
+        """As `_execute`; its kernel may use the memory that is offered to a step."""
+        if index not in offers:
+            return self._execute(index, arguments)
+        with self._pool.offering(offers[index]):
+            return self._execute(index, arguments)
+
+    def copy_counts(self) -> CopyCounts:
+        """See SupportsBoundRuns: outputs that the caller has to copy to their places."""
+        return self._tally.read()
 
     def _run_steps(self, env: list[Value]) -> None:
         """As the base class, without a call for each step: small nodes take a microsecond."""
@@ -179,43 +235,3 @@ def _describe_value(value: Value) -> str:
 def as_value(value: Value) -> Value:
     """numpy's scalars, which rank-0 arithmetic gives, as arrays; anything else as it is."""
     return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def copy_shared(values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
-    """`values` such that none shares memory with an input, a constant or another of them.
-
-    Constants are read-only arrays. Views of a result that is handed out nowhere else need no
-    copy. Arrays are C-contiguous afterwards.
-    """
-    taken: set[int] = set()
-    for value in inputs:
-        _note_owners(value, taken)
-    return [_own(value, taken) for value in values]
-
-
-def _note_owners(value: Value, taken: set[int]) -> None:
-    if isinstance(value, np.ndarray):
-        taken.add(id(_owner(value)))
-    elif isinstance(value, list):
-        for item in value:
-            _note_owners(item, taken)
-
-
-def _own(value: Value, taken: set[int]) -> Value:
-    if isinstance(value, np.ndarray):
-        owner = id(_owner(value))
-        if owner in taken or not value.flags.carray:
-            value = value.copy()
-            owner = id(value)
-        taken.add(owner)
-        return value
-    if isinstance(value, list):
-        return [_own(item, taken) for item in value]
-    return value
-
-
-def _owner(array: Value) -> Value:
-    """The array at the end of the chain of views."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array

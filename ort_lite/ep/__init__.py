@@ -134,7 +134,13 @@ _HOMES = {
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
     "ort_lite.execution.run_context": ("NodeLabel", "NodeRun", "RunContext", "current_run"),
-    "ort_lite.execution.slots": ("SlotProgram", "SlotTable", "number_slots"),
+    "ort_lite.execution.slots": (
+        "FIRST_INPUT",
+        "SlotProgram",
+        "SlotStep",
+        "SlotTable",
+        "number_slots",
+    ),
     "ort_lite.execution.sparse_values": ("OrtSparseFormat", "SparseTensor"),
     "ort_lite.extension_module": ("load_extension",),
     "ort_lite.kernel_type_str": (
@@ -266,7 +272,9 @@ if TYPE_CHECKING:
     from ort_lite.execution.run_context import NodeRun as NodeRun
     from ort_lite.execution.run_context import RunContext as RunContext
     from ort_lite.execution.run_context import current_run as current_run
+    from ort_lite.execution.slots import FIRST_INPUT as FIRST_INPUT
     from ort_lite.execution.slots import SlotProgram as SlotProgram
+    from ort_lite.execution.slots import SlotStep as SlotStep
     from ort_lite.execution.slots import SlotTable as SlotTable
     from ort_lite.execution.slots import number_slots as number_slots
     from ort_lite.execution.sparse_values import OrtSparseFormat as OrtSparseFormat

@@ -75,7 +75,13 @@ class BoundRun:
         self._steps = steps
         self._on_host: dict[int, tuple[DeviceTensor, Array]] = {}
         overlaps = _Overlaps(inputs, steps, [slot for slot, _ in outputs])
+        arrays: list[Array] = []
         for slot, place in outputs:
+            if isinstance(place, np.ndarray):
+                is_shared = any(np.may_share_memory(place, other) for other in arrays)
+                arrays.append(place)
+                if is_shared:
+                    continue
             if place is not None and not overlaps.is_read_later(place, slot):
                 self._places[slot] = place
 
@@ -163,7 +169,11 @@ class _Overlaps:
     def __init__(
         self, inputs: Sequence[Value], steps: Sequence[SlotStep], outputs: Sequence[int]
     ) -> None:
-        self._arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+        self._arrays = [
+            (FIRST_INPUT + number, value)
+            for number, value in enumerate(inputs)
+            if isinstance(value, np.ndarray)
+        ]
         self._slots: dict[int, list[int]] = {}
         for number, value in enumerate(inputs):
             if isinstance(value, DeviceTensor):
@@ -174,11 +184,12 @@ class _Overlaps:
     def is_read_later(self, place: Place, slot: int) -> bool:
         """Whether memory that one partition writes to is an input that is read after that."""
         if isinstance(place, np.ndarray):
-            return any(np.may_share_memory(place, array) for array in self._arrays)
-        if not isinstance(place, DeviceTensor):
+            shared = [s for s, array in self._arrays if np.may_share_memory(place, array)]
+        elif isinstance(place, DeviceTensor):
+            shared = self._slots.get(place.data_ptr(), [])
+        else:
             return False
-        shared = self._slots.get(place.data_ptr())
-        if shared is None:
+        if not shared:
             return False
         maker = next((n for n, step in enumerate(self._steps) if slot in step.outputs), None)
         if maker is None or not self._outputs.isdisjoint(shared):

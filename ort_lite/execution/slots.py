@@ -159,6 +159,26 @@ class SlotProgram(ABC):
             self._run_in_order(env, partial(self._execute_watched, context))
         return [env[slot] for slot in self.outputs]
 
+    def _compute_with(
+        self,
+        inputs: Sequence[Value],
+        context: RunContext | None,
+        execute: Callable[[int, list[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """As `_compute`, with `execute` for each step, in order.
+
+        Args:
+            inputs: As many as the program takes.
+            context: Of the run.
+            execute: Called with the index of a step and what it reads.
+        """
+        env = self._template.copy()
+        env[FIRST_INPUT : FIRST_INPUT + self._input_count] = inputs
+        if context is not None:
+            execute = partial(self._execute_watched, context, execute=execute)
+        self._run_in_order(env, execute)
+        return [env[slot] for slot in self.outputs]
+
     def _run_steps(self, env: list[Value]) -> None:
         """Run every step of a run that has no options and no profiler."""
         self._run_in_order(env, self._execute)
@@ -272,16 +292,10 @@ class PartitionProgram(SlotProgram):
         if len(values) != self._input_count:
             raise ValueError(f"{len(values)} inputs, {self._input_count} are needed")
         context = current_run()
-        env = self._template.copy()
-        env[FIRST_INPUT : FIRST_INPUT + self._input_count] = values
-        if context is None:
-            self._run_in_order(env, execute)
-        elif context.profiler is None:
-            self._run_in_order(env, partial(self._execute_watched, context, execute=execute))
-        else:
-            with context.profiler.span("SequentialExecutor::Execute"):
-                self._run_in_order(env, partial(self._execute_watched, context, execute=execute))
-        return [env[slot] for slot in self.outputs]
+        if context is None or context.profiler is None:
+            return self._compute_with(values, context, execute)
+        with context.profiler.span("SequentialExecutor::Execute"):
+            return self._compute_with(values, context, execute)
 
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs from the inputs; outputs alias nothing that outlives the run."""

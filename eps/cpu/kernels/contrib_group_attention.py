@@ -15,6 +15,8 @@ from eps.cpu.scaled_attention import check_scores
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelFn, KernelInfo
 
@@ -75,6 +77,7 @@ class _GroupAttention:
         window: How many keys a query sees, up to its own position; -1 for all.
         smooth: A sink of score 0 takes part in each softmax.
         keep: 1 for scores before the softmax, 2 after it, 0 for none.
+        empty: Allocates a cache; see KernelInfo.
     """
 
     heads: int
@@ -87,6 +90,7 @@ class _GroupAttention:
     interleaved: bool
     smooth: bool
     keep: int
+    empty: Callable[..., Array]
 
     def run(self, *inputs: Array | None) -> tuple[Array | None, ...]:
         """Output, present key, present value, and scores if asked for."""
@@ -110,12 +114,33 @@ class _GroupAttention:
                 rotate_heads(x, places, (cos, sin), interleaved=self.interleaved) for x in (q, k)
             )
         room = max(int(total.reshape(-1)[0]), 0 if past_key is None else past_key.shape[2])
-        keys = _append_to_cache(k, past_key, before, room)
-        values = _append_to_cache(v, past_value, before, room)
+        keys = self._append_to_cache(k, past_key, before, room)
+        values = self._append_to_cache(v, past_value, before, room)
         total_seen = int(totals.max(initial=0))
         cached = (keys[:, :, :total_seen], values[:, :, :total_seen])
         y, kept = self._attend(q, cached, before, bias, sink)
         return merge_heads(y).astype(query.dtype, copy=False), keys, values, kept
+
+    def _append_to_cache(self, new: Array, past: Array | None, before: Array, room: int) -> Array:
+        """A cache [B, G, room, H]: `before` entries of the past, then the new ones, then zeros.
+
+        In the memory of the past, what it has there stays.
+        """
+        batch, groups, length, size = new.shape
+        shape = check_allocation((batch, groups, room, size), new.dtype)
+        result: Array = self.empty(shape, new.dtype)
+        is_past = past is not None and result.ctypes.data == past.ctypes.data
+        for b, start in enumerate(before.tolist()):
+            end = min(start + length, room)
+            result[b, :, start:end] = new[b, :, : end - start]
+            if is_past:
+                continue
+            if past is not None:
+                result[b, :, :start] = past[b, :, :start]
+            result[b, :, end:] = 0
+            if past is None:
+                result[b, :, :start] = 0
+        return result
 
     def _split_packed(
         self, query: Array, key: Array | None, value: Array | None
@@ -185,18 +210,6 @@ class _GroupAttention:
         return np.asarray(weights / np.where(sums == 0, 1, sums))
 
 
-def _append_to_cache(new: Array, past: Array | None, before: Array, room: int) -> Array:
-    """A cache [B, G, room, H]: `before` entries of the past, then the new ones, then zeros."""
-    batch, groups, length, size = new.shape
-    result = np.zeros(check_allocation((batch, groups, room, size), new.dtype), new.dtype)
-    for b, start in enumerate(before.tolist()):
-        if past is not None:
-            result[b, :, :start] = past[b, :, :start]
-        fits = min(length, room - start)
-        result[b, :, start : start + fits] = new[b, :, :fits]
-    return result
-
-
 def _group_attention(info: KernelInfo) -> KernelFn | None:
     """com.microsoft GroupQueryAttention-1; quantised and windowed caches are declined."""
     if info.attr("k_quant_type", "NONE") != "NONE" or info.attr("v_quant_type", "NONE") != "NONE":
@@ -216,6 +229,7 @@ def _group_attention(info: KernelInfo) -> KernelFn | None:
         rotary=bool(info.attr("do_rotary", 0)),
         interleaved=bool(info.attr("rotary_interleaved", 0)),
         smooth=info.attr("smooth_softmax", -1) == 1,
+        empty=info.empty,
         keep=int(info.attr("qk_output", 0)) if info.is_output_used(3) else 0,
     )
     return lambda *inputs: attention.run(*inputs)[: info.n_outputs]
