@@ -74,9 +74,7 @@ def test_a_memory_info_of_a_device_is_where_values_of_sessions_are(
 
 
 def test_a_session_names_the_memory_of_inputs_and_outputs(ep_device: ort.OrtEpDevice) -> None:
-    options = ort.SessionOptions()
-    options.add_provider_for_devices([ep_device], {})
-    session = ort.InferenceSession(model(), options)
+    session = ort.InferenceSession(model(), providers=[(NAME, dict(ep_device.ep_options))])
     infos = [*session.get_input_memory_infos(), *session.get_output_memory_infos()]
     assert [(one.name, one.device_id) for one in infos] == [("OpenCL", 0)] * 2
     assert session.get_input_epdevices() == [ep_device]
