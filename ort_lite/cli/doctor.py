@@ -26,7 +26,7 @@ from ort_lite.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ort_lite.ep.factory import Probe
+    from ort_lite.ep.factory import DeviceInfo, Probe
 
 PACKAGES: Mapping[str, str] = {
     "numpy": "",
@@ -127,13 +127,20 @@ def _providers(required: str) -> Iterator[Check]:
     if required:
         yield _required_device(probes, required)
     for ep, probe in probes.items():
-        names = ", ".join(f"{d.name} ({d.description})" for d in probe.devices)
+        names = ", ".join(map(_name_device, probe.devices))
         state = State.OK if probe.devices else State.ABSENT
         summary = "; ".join(part for part in (names, probe.reason) if part)
         yield Check(name=ep, state=state, found=summary)
     for ep, problem in broken.items():
         fix = "reinstall the package that provides it"
         yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)
+
+
+def _name_device(device: DeviceInfo) -> str:
+    """Name and description; the description alone where it begins with the name."""
+    if device.description.startswith(device.name):
+        return device.description
+    return f"{device.name} ({device.description})"
 
 
 def _required_device(probes: Mapping[str, Probe], text: str) -> Check:

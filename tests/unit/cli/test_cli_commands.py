@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ def test_doctor_looks_from_python_to_the_devices(invoke) -> None:
     names = {check["name"] for check in result.json["checks"]}
     assert names >= {"Python", "CPU", "numpy", "onnx", "openvino", OPENVINO}
     assert result.json["exit_code"] == result.code
+
+
+def test_doctor_names_a_device_once(invoke) -> None:
+    found = {check["name"]: check["found"] for check in invoke("doctor", "--json").json["checks"]}
+    assert found["CPUExecutionProvider"] == f"CPU ({platform.machine()})"
+    assert re.match(r"CPU \(.+\)", found[OPENVINO])
 
 
 def test_doctor_prints_a_row_for_each_check(invoke) -> None:
