@@ -13,6 +13,12 @@ from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, TensorTyp
 from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.extension_module import onnx_extension
 from ort_lite.model.bodies import bodies, map_nodes, map_paired_bodies
+from ort_lite.model.ceil_pools import (
+    hide_ceil_pools,
+    infer_ceil_pool,
+    is_ceil_pool,
+    show_ceil_pools,
+)
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import fill_types, loosen_shapes, show_outputs
 from ort_lite.model.declared_types import contradict, merge_types, remove_declarations, says_more
@@ -81,8 +87,8 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
     if strict:
         check_attributes(light)
     light = replace(light, graph=with_short_symbols(map_nodes(light.graph, _with_onesided)))
-    light = _infer_with_declarations(light, heavy, strict=strict)
-    graph = with_original_symbols(light.graph, model.graph)
+    inferred = _infer_with_declarations(hide_ceil_pools(light), heavy, strict=strict)
+    graph = with_original_symbols(show_ceil_pools(inferred.graph), model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
     return replace(
         light,
@@ -335,7 +341,9 @@ def _foreign_types(
     infos = dict(seeds)
     for node in filter(_is_foreign, graph.nodes):
         computed: Sequence[ValueType | None] = (None,) * len(node.outputs)
-        if is_contrib(node):
+        if is_ceil_pool(node):
+            computed = infer_ceil_pool(node, [known.get(name) for name in node.inputs])
+        elif is_contrib(node):
             computed = infer_contrib_types(node, [known.get(name) for name in node.inputs])
         for name, value_type in zip(node.outputs, computed, strict=True):
             old = infos.get(name)
