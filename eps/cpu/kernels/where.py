@@ -34,7 +34,8 @@ def _where(info: KernelInfo) -> KernelFn:
         kind = _BITS.get(x.dtype.itemsize)
         if condition.size * max(x.size, y.size) <= _FEW:
             return np.where(condition, x, y)
-        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        plain = condition.shape == x.shape and (y.shape == x.shape or not y.shape)
+        shape = x.shape if plain else np.broadcast_shapes(condition.shape, x.shape, y.shape)
         check_allocation(shape, x.dtype)
         if kind is None or x.dtype != y.dtype or x.dtype.hasobject:
             return np.where(condition, x, y)
