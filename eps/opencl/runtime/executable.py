@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from ctypes import c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from eps.opencl.cl.devices import Device
@@ -302,8 +302,11 @@ class Executable:
         """
         from eps.opencl.runtime.bound_ports import BoundPorts  # noqa: PLC0415 - lazy: rare
 
-        in_turn = self._take_turn(waits=self._waits)
-        with self._lock, opencl_errors("running with bound tensors"), in_turn:
+        with (
+            self._lock,
+            opencl_errors("running with bound tensors"),
+            self._take_turn(waits=self._waits),
+        ):
             if self._bound is None:
                 self._bound = BoundPorts(self.spec, self._launches, self._part)
             outputs = self._bound.place_outputs(inputs, places)
@@ -343,12 +346,11 @@ class Executable:
                 arena, offset = self._locate(port.offset)
                 self._move(arena, output.buffer, (offset, 0), port)
 
-    @contextmanager
-    def _take_turn(self, *, waits: bool) -> Iterator[None]:
+    def _take_turn(self, *, waits: bool) -> AbstractContextManager[None]:
+        """As `_turn`; EPFail if the program was released. Its lock is held."""
         if self.program is None:
             raise EPFail("a partition is run after it was released")
-        with self._turn(waits=waits):
-            yield
+        return self._turn(waits=waits)
 
     def _launch(self) -> None:
         if self._profiling:
