@@ -118,10 +118,25 @@ def _check_resize(node: NodeFacts) -> str:
         return "exclude_outside is computed differently"
     if mode in ("tf_crop_and_resize", "half_pixel_symmetric"):
         return f"cannot convert coordinate_transformation_mode {mode}"
-    scales = _read_floats(node, 2 if node.opset > 10 else 1)
-    if mode == "align_corners" and (scales is None or any(s < 1 for s in scales)):
-        return "align_corners with scales below 1 is computed differently"
+    if mode == "align_corners" and not _has_whole_sizes(node):
+        return "align_corners is computed differently for sizes that are rounded"
     return ""
+
+
+def _has_whole_sizes(node: NodeFacts) -> bool:
+    """Whether a Resize by scales is known to make no size that is rounded."""
+    scales, shape = _read_floats(node, 2), node.shape(0)
+    axes = node.numbers("axes")
+    if scales is None or not all(scale >= 1 for scale in scales):
+        return False
+    if all(scale.is_integer() for scale in scales):
+        return True
+    if shape is None or axes or len(shape) != len(scales):
+        return False
+    return all(
+        scale.is_integer() or (isinstance(size, int) and (size * scale).is_integer())
+        for size, scale in zip(shape, scales, strict=True)
+    )
 
 
 def _read_floats(node: NodeFacts, position: int) -> tuple[float, ...] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eps.opencl.compile.ir import IrTensor, Sample, Unsupported
 from eps.opencl.compile.lower.node import NodeView, normal_axis
 
@@ -46,8 +48,13 @@ def _target(node: NodeView, x: IrTensor) -> tuple[list[int], list[float]]:
     else:
         values = node.constant(first, "the scales").reshape(-1)
         for axis, scale in zip(axes, values, strict=True):
-            shape[axis], scales[axis] = floor(x.shape[axis] * float(scale)), float(scale)
+            shape[axis], scales[axis] = _scaled_size(x.shape[axis], scale), float(scale)
     return shape, scales
+
+
+def _scaled_size(size: int, scale: float) -> int:
+    """Size of an axis after scaling; in float32, as ONNX Runtime and onnx's inference have it."""
+    return floor(np.float32(size) * np.float32(scale))
 
 
 def _upsample(node: NodeView) -> IrTensor:
@@ -57,7 +64,7 @@ def _upsample(node: NodeView) -> IrTensor:
     if scales is None:
         scales = node.constant(1, "the scales").reshape(-1)
     values = [float(s) for s in scales]
-    shape = [floor(n * s) for n, s in zip(x.shape, values, strict=True)]
+    shape = [_scaled_size(n, s) for n, s in zip(x.shape, values, strict=True)]
     return _sample(node, x, shape, values)
 
 
@@ -80,8 +87,7 @@ def _axis_taps(node: NodeView, n: int, m: int, scale: float) -> Sequence[Taps]:
         return [[(i, 1.0)] for i in range(n)]
     mode = node.attr("mode", "nearest")
     taps = []
-    for i in range(m):
-        at = _coordinate(node, i, n, m, scale)
+    for at in _coordinates(node, n, m, scale):
         if mode == "nearest":
             rule = node.attr("nearest_mode", "round_prefer_floor")
             if node.node.op_type == "Upsample" or node.opset < 11:
@@ -96,21 +102,31 @@ def _axis_taps(node: NodeView, n: int, m: int, scale: float) -> Sequence[Taps]:
     return taps
 
 
-def _coordinate(node: NodeView, i: int, n: int, m: int, scale: float) -> float:
+def _coordinates(node: NodeView, n: int, m: int, scale: float) -> Sequence[float]:
+    """Place among the n elements of an axis of each of the m new ones.
+
+    Computed in float32 as ONNX Runtime does, so that places between two elements fall on the same
+    side. Where corners are aligned the new length is taken before rounding, as in onnx.reference.
+    """
     old = node.node.op_type == "Upsample" or node.opset < 11
     mode = "asymmetric" if old else node.attr("coordinate_transformation_mode", "half_pixel")
+    x, ratio, size = np.arange(m, dtype=np.float32), np.float32(scale), np.float32(n)
+    half, one = np.float32(0.5), np.float32(1)
+    centres = (x + half) / ratio - half
     if mode == "asymmetric":
-        return i / scale
-    if mode == "align_corners":
-        return i * (n - 1) / (m - 1) if m > 1 else 0.0
-    if mode == "pytorch_half_pixel":
-        return (i + 0.5) / scale - 0.5 if m > 1 else 0.0
-    if mode == "half_pixel":
-        return (i + 0.5) / scale - 0.5
-    if mode == "half_pixel_symmetric":
-        centre = n / 2 * (1 - m / (scale * n))
-        return centre + (i + 0.5) / scale - 0.5
-    raise Unsupported(f"coordinates {mode}")
+        places = x / ratio
+    elif mode == "align_corners":
+        exact = ratio * size
+        places = x * (size - one) / (exact - one) if exact != 1 else np.zeros_like(x)
+    elif mode == "pytorch_half_pixel":
+        places = centres if m > 1 else np.zeros_like(x)
+    elif mode == "half_pixel":
+        places = centres
+    elif mode == "half_pixel_symmetric":
+        places = size / np.float32(2) * (one - np.float32(m) / (ratio * size)) + centres
+    else:
+        raise Unsupported(f"coordinates {mode}")
+    return [float(place) for place in places]
 
 
 def _linear(at: float, n: int) -> Taps:
