@@ -72,6 +72,19 @@ def _zeros(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
     return np.zeros(shape, dtype)
 
 
+def _product_and_sum(rows: int) -> onnx.ModelProto:
+    """A product with weights of few bits, whose sum with another value is all that is asked for."""
+    nodes = NodeSet()
+    weights = _zeros(40, 2, 16, dtype="uint8"), _zeros(40, 2)
+    product = nodes.add(
+        "MatMulNBits", [_zeros(rows, 64), *weights], (1, 2), K=64, N=40, block_size=32,
+        domain="com.microsoft",
+    )  # fmt: skip
+    nodes.add("Add", [product, _zeros(rows, 40)])
+    del nodes.model.graph.output[0]
+    return nodes.model
+
+
 def _node(op_type: str, *inputs: Any, fixed: tuple[int, ...] = (), **attributes: Any) -> Any:
     """A model of one node; `fixed` are the positions of its constants."""
     nodes = NodeSet()
@@ -196,6 +209,7 @@ CASES = {
         )
         for name, rows in (("", 1), ("_rows", 8))
     },
+    "weights_4bit_sum": Case(_product_and_sum(1)),
     "weight_rows": Case(
         _node(
             *("GatherBlockQuantized", _zeros(40, 32, dtype="uint8"), np.zeros(3, np.int64)),

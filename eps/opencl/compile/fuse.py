@@ -16,6 +16,7 @@ from eps.opencl.compile.expression import (
     substitute,
 )
 from eps.opencl.compile.ir import (
+    BlockMatMul,
     Convolution,
     Epilogue,
     IrTensor,
@@ -33,7 +34,7 @@ MAX_EXPRESSION = 60
 """Calls in one kernel: beyond, registers spill and compile time grows."""
 MAX_OPERANDS = 12
 
-Dense = Convolution | TransposedConvolution | MatMul
+Dense = Convolution | TransposedConvolution | MatMul | BlockMatMul
 
 
 def fuse_pointwise(graph: KernelGraph) -> KernelGraph:
@@ -136,14 +137,23 @@ def _fuse_epilogues(
         fused: Op = op
         if isinstance(op, Pointwise):
             producer = next((t for t in op.inputs if _fits(t, op, makers, uses)), None)
-            if producer is not None and takes(makers[id(producer)], op.expr):
-                maker = makers[id(producer)]
+            maker = makers[id(producer)] if producer is not None else None
+            if producer is not None and maker is not None and _takes(maker, op, takes):
                 moved.add(id(maker))
                 fused = _with_epilogue(maker, op, producer)
         if isinstance(fused, Dense) and fused.epilogue is None:
             makers[id(fused.output)] = fused
         result.append(fused)
     return [op for op in result if id(op) not in moved]
+
+
+def _takes(maker: Dense, op: Pointwise, takes: Callable[[Dense, Expr], bool]) -> bool:
+    """Products with weights of few bits read operands of their shape, and single rows."""
+    rows = isinstance(maker, BlockMatMul)
+    fits = all(
+        t.shape == op.output.shape or t.size == max(t.shape[-1:], default=1) for t in op.inputs
+    )
+    return takes(maker, op.expr) and (fits or not rows)
 
 
 def _fits(tensor: IrTensor, op: Pointwise, makers: dict[int, Dense], uses: Counter[int]) -> bool:

@@ -332,12 +332,12 @@ class QuantisedLstm(Recurrence):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class BlockMatMul(Op):
-    """inputs[0] [M, K] times weights of few bits, quantised by blocks along K: MatMulNBits.
+    """inputs[0] [..., K] times weights of few bits, quantised by blocks along K: MatMulNBits.
 
     inputs[1] are the weights [N, blocks, block * bits / 8], uint8, in a byte's low bits first;
     inputs[2] the scales [N, blocks]; inputs[3], if given, the zero points [N, blocks], uint8 or
     float32, without which they are half of the range. All three are constants. The output is
-    [M, N].
+    [..., N].
 
     Attributes:
         bits: 4 or 8.
@@ -349,6 +349,12 @@ class BlockMatMul(Op):
     bits: int
     block: int
     byte_inputs: bool = False
+    epilogue: Epilogue | None = None
+
+    @property
+    def operands(self) -> int:
+        """Inputs before those of the epilogue."""
+        return len(self.inputs) if self.epilogue is None else self.epilogue.first
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

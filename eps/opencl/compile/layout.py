@@ -220,12 +220,12 @@ class _Layout:
                     inputs[1] = self._with_unit_stride(inputs[1])
                 if op.inputs[0].dtype != "float32":
                     inputs[0] = self._with_unit_stride(inputs[0])
-            elif isinstance(op, LayerNorm | BlockGather | BlockMatMul) and not inputs[0].is_plain:
+            elif isinstance(op, LayerNorm | BlockGather) and not inputs[0].is_plain:
                 inputs[0] = self._copy_to_plain(inputs[0])
             elif isinstance(op, CacheAppend | GroupAttention):
                 inputs[0] = self._with_unit_stride(inputs[0])
                 inputs[1:] = [x if x.is_plain else self._copy_to_plain(x) for x in inputs[1:]]
-            elif isinstance(op, CustomOp):
+            elif isinstance(op, BlockMatMul | CustomOp):
                 inputs = [x if x.is_plain else self._copy_to_plain(x) for x in inputs]
             output, *more = map(self._view, op.outputs)
             self._steps.append(PlacedOp(op, tuple(inputs), output, tuple(more)))

@@ -107,6 +107,32 @@ def test_products_of_many_rows_in_parts_of_their_depth_agree_with_onnxruntime(
     check(nodes, options)
 
 
+@pytest.mark.parametrize(
+    ("level", "options"), [(0, options) for options in OPTIONS] + [(4, OPTIONS[0])], ids=str
+)
+def test_operations_after_a_product_with_few_bits_agree_with_onnxruntime(
+    level: int, options: dict[str, str]
+) -> None:
+    nodes = NodeSet()
+    for rows, depth, width, block in (
+        (1, 64, 96, 32), (3, 96, 40, 16), (9, 1100, 64, 32), (17, 512, 72, 64),
+    ):  # fmt: skip
+        sizes = (rows, depth, width)
+        gate = add_product(nodes, sizes, block=block, bias=True, accuracy_level=level)
+        up = add_product(nodes, sizes, block=block, zeros=True, accuracy_level=level)
+        smooth = nodes.add("Sigmoid", [gate])
+        gated = nodes.add("Mul", [nodes.add("Mul", [gate, smooth]), up])
+        nodes.add("Add", [nodes.add("Mul", [gated, np.float32([0.5])], (1,)), f32(rows, width)])
+    last = [name for name in (o.name for o in nodes.model.graph.output) if name.startswith("Add")]
+    del nodes.model.graph.output[:]
+    for name in last:
+        nodes.model.graph.output.add().name = name
+    found = nodes.run_with(options)
+    for mine, theirs in zip(found, nodes.run_elsewhere(), strict=True):
+        limit = 2e-2 if level else 1e-4  # a device may take inputs of 8 bits, or not
+        assert float(np.abs(mine - theirs).max()) <= limit * float(np.abs(theirs).max())
+
+
 def quantise_inputs(x: Array, block: int) -> Array:
     """[M, K] with each block of a row rounded to 127ths of its largest magnitude.
 

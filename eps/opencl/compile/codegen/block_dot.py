@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.compile.codegen.kernel import Code, Kernel, load, share, store
+from eps.opencl.compile.codegen.block_result import BlockResult
+from eps.opencl.compile.codegen.kernel import Code, Kernel, load, share
 from eps.opencl.compile.codegen.pack_blocks import pack_weights
 from eps.opencl.compile.codegen.prefetch import fetch_ahead
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK
@@ -97,12 +98,15 @@ def _divide(s: BlockSizes, target: Target) -> _Units:
     return _Units(rows=rows, chunks=chunks, groups=groups, panels=panels, tile=tile, vectors=1)
 
 
-def block_dot_kernel(step: PlacedOp, sizes: BlockSizes, target: Target) -> Kernel:
+def block_dot_kernel(op: BlockMatMul, step: PlacedOp, sizes: BlockSizes, target: Target) -> Kernel:
     """One launch that quantises the inputs and multiplies them."""
     units = _divide(sizes, target)
-    writer = _Writer(sizes, units, step, prefetches=target.prefetches)
+    writer = _Writer(sizes, units, op, step)
+    writer.fetches = target.prefetches and sizes.rows <= FEW_ROWS
     writer.write()
-    operands = (step.inputs[0].buffer, *pack_weights(step, sizes), step.output.buffer)
+    finishing = (view.buffer for view in step.inputs[op.operands :])
+    packed = pack_weights(step, sizes, op.operands)
+    operands = (step.inputs[0].buffer, *packed, *finishing, step.output.buffer)
     work = 2 * sizes.rows * sizes.depth * sizes.width
     tasks = units.chunks * units.groups
     return Kernel(writer.code.text(), operands, tasks, work=work, label=LABEL)
@@ -111,14 +115,11 @@ def block_dot_kernel(step: PlacedOp, sizes: BlockSizes, target: Target) -> Kerne
 class _Writer:
     """Writes the kernel: x is p0, the packed weights p1, p2 and maybe p3, the result the last."""
 
-    def __init__(
-        self, sizes: BlockSizes, units: _Units, step: PlacedOp, *, prefetches: bool
-    ) -> None:
+    def __init__(self, sizes: BlockSizes, units: _Units, op: BlockMatMul, step: PlacedOp) -> None:
         self.code, self._sizes, self._units = Code(), sizes, units
-        self._fetches = prefetches and sizes.rows <= FEW_ROWS
-        self._x, self._y = step.inputs[0].offset, step.output.offset
-        self._zeros = len(step.inputs) > 3
-        self._result = f"p{len(step.inputs)}"
+        self.fetches = False
+        self._x, self._result = step.inputs[0].offset, BlockResult(op, step)
+        self._zeros = op.operands > 3
         self._part = min(PART, sizes.block)
         self._parts = sizes.block // self._part
         self._words = sizes.blocks * sizes.words
@@ -230,8 +231,8 @@ class _Writer:
         self._write_block_end(count)
         code.close()
         for r, v in places:
-            at = f"{self._y} + (m0 + m + {r}) * {s.width} + n0 + n + {v * LANES}"
-            code.add(*store(self._result, at, 1, LANES, f"t{r}_{v}"))
+            place = (f"m0 + m + {r}", f"n0 + n + {v * LANES}")
+            self._result.store(code, place, LANES, f"t{r}_{v}")
 
     def _write_part(self, count: int) -> None:
         """a: sums of 16 bits of each row and vector over a part of block b; w moves on."""
@@ -245,7 +246,7 @@ class _Writer:
             code.add(*(f"short16 a{r}_{v} = begin{r};" for v in vectors))
         for i in range(self._part // EACH):
             code.open("")
-            if self._fetches:
+            if self.fetches:
                 code.add(*fetch_ahead("w", i * s.panel, self._units.vectors * LANES))
             for v in vectors:
                 at = str(i * s.panel + v * LANES)
@@ -262,7 +263,7 @@ class _Writer:
     def _write_block_end(self, count: int) -> None:
         """t: the sums of block b times its scales and the inputs' factors, added to the totals."""
         code, s = self.code, self._sizes
-        if self._fetches:
+        if self.fetches:
             code.add(f"__global const float* own = scales + b * {s.panel};")
             code.add(*fetch_ahead("own", 0, self._units.vectors * LANES))
         for v in range(self._units.vectors):

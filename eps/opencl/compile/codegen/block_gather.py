@@ -44,7 +44,7 @@ def block_gather_kernel(op: BlockGather, step: PlacedOp, target: Target) -> Kern
     step_text = f"(w[i * {s.panel}] >> (j * {s.bits})) & {(1 << s.bits) - 1}"
     code.add(f"to[i * {s.each} + j] = ((float)({step_text}) - zero) * scale;")
     code.close(3)
-    operands = (indices.buffer, *pack_weights(step, s), y.buffer)
+    operands = (indices.buffer, *pack_weights(step, s, len(step.inputs)), y.buffer)
     return Kernel(code.text(), operands, *spread, checks=True, label="weight_rows_")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.block_dot import block_dot_kernel, takes_bytes
+from eps.opencl.compile.codegen.block_result import BlockResult
 from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, store
 from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch, fetch_ahead
@@ -21,7 +22,7 @@ from eps.opencl.compile.expression import vector_type
 from eps.opencl.compile.ir import BlockMatMul
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from eps.opencl.compile.codegen.pack_blocks import BlockSizes
     from eps.opencl.compile.ir import Op
@@ -42,19 +43,21 @@ LABEL = "weights{}bit_"
 
 def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kernel:
     """One launch: units of work are panels with all rows or, in groups, with a tile of them."""
-    rows, depth = step.inputs[0].shape
-    width = step.output.shape[1]
+    depth, width = step.inputs[0].shape[-1], step.output.shape[-1]
+    rows = step.inputs[0].size // depth
     sizes = choose_sizes(op, (rows, depth, width), target)
     if takes_bytes(op, sizes, target):
-        return block_dot_kernel(step, sizes, target)
-    writer = _Writer(sizes, step, target)
+        return block_dot_kernel(op, step, sizes, target)
+    writer = _Writer(sizes, op, step, target)
     if target.groups is not None:
         spread = writer.write_for_groups()
     elif rows <= FEW_ROWS or sizes.overlaps:  # panels that overlap may not add to their results
         spread = writer.write_few_rows()
     else:
         spread = writer.write_many_rows()
-    operands = (step.inputs[0].buffer, *pack_weights(step, sizes), step.output.buffer)
+    finishing = (view.buffer for view in step.inputs[op.operands :])
+    packed = pack_weights(step, sizes, op.operands)
+    operands = (step.inputs[0].buffer, *packed, *finishing, step.output.buffer)
     return Kernel(
         writer.code.text(), operands, *spread, work=2 * rows * depth * width,
         label=LABEL.format(op.bits),
@@ -64,11 +67,10 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
 class _Writer:
     """Writes the kernel: x is p0, the packed weights p1, p2 and maybe p3, the result the last."""
 
-    def __init__(self, sizes: BlockSizes, step: PlacedOp, target: Target) -> None:
+    def __init__(self, sizes: BlockSizes, op: BlockMatMul, step: PlacedOp, target: Target) -> None:
         self.code, self._sizes, self._target = Code(), sizes, target
-        self._x, self._y = step.inputs[0].offset, step.output.offset
-        self._zeros = step.inputs[3].buffer.dtype if len(step.inputs) > 3 else ""
-        self._result = f"p{len(step.inputs)}"
+        self._x, self._result = step.inputs[0].offset, BlockResult(op, step)
+        self._zeros = step.inputs[3].buffer.dtype if op.operands > 3 else ""
 
     def write_few_rows(self) -> tuple[int, int]:
         """Each row: its inputs to private memory once, then a task's panels."""
@@ -90,8 +92,7 @@ class _Writer:
         self._write_block_end(1, lambda _: "sums[b]")
         code.close()
         for v in range(s.vectors):
-            at = f"{self._y} + m * {s.width} + n0 + {v * s.vector}"
-            code.add(*store(self._result, at, 1, s.vector, f"t0_{v}"))
+            self._result.store(code, ("m", f"n0 + {v * s.vector}"), s.vector, f"t0_{v}")
         code.close(2)
         return spread
 
@@ -147,8 +148,8 @@ class _Writer:
         self._write_block_end(rows, lambda r: f"sum{r}", 1)
         code.close()
         for r in range(rows):
-            at = f"{self._y} + (m0 + {r}) * {s.width} + n0 + v * {s.vector}"
-            code.add(*store(self._result, at, 1, s.vector, f"t{r}_0"))
+            place = (f"m0 + {r}", f"n0 + v * {s.vector}")
+            self._result.store(code, place, s.vector, f"t{r}_0")
         code.close()
         return spread
 
@@ -212,8 +213,9 @@ class _Writer:
             code.add(f"__global const float* x{r} = p0 + {self._x} + (m + {r}) * {s.depth} + k0;")
         code.open(f"for (int strip = 0; strip < count * {strips}; ++strip)")
         code.add(f"const float* fs = f + strip * {depth * columns};")
-        at = f"{self._y} + m * {s.width} + unit * {panels * s.panel} + strip * {columns}"
-        code.add(f"__global float* y = {self._result} + {at};")
+        column = f"unit * {panels * s.panel} + strip * {columns}"
+        at = f"{self._result.offset} + m * {s.width} + {column}"
+        code.add(f"__global float* y = {self._result.pointer} + {at};")
         places = [
             (r, v, str(r * s.width + v * s.vector)) for r in range(count) for v in range(s.strip)
         ]
@@ -229,9 +231,24 @@ class _Writer:
         for u in range(unroll):
             self._write_products(count, u)
         code.close()
-        for r, v, place in places:
-            code.add(*store("y", place, 1, s.vector, f"a{r}_{v}"))
+        self._store_tile(places, column)
         code.close()
+
+    def _store_tile(self, places: Sequence[tuple[int, int, str]], column: str) -> None:
+        """Store sums so far at y; the last part of the depth is finished, too."""
+        code, s, result = self.code, self._sizes, self._result
+        has_parts = s.part < s.depth
+        if not result.is_finished or has_parts:
+            code.open(f"if (k0 + depth < {s.depth})" if result.is_finished else "")
+            for r, v, place in places:
+                code.add(*store("y", place, 1, s.vector, f"a{r}_{v}"))
+            code.close()
+        if result.is_finished:
+            code.open("else" if has_parts else "")
+            for r, v, _ in places:
+                at = (f"m + {r}", f"{column} + {v * s.vector}")
+                result.store(code, at, s.vector, f"a{r}_{v}")
+            code.close()
 
     def _write_products(self, count: int, u: int) -> None:
         """The weights of a strip at depth k + u times the inputs of each row of the tile."""

@@ -122,12 +122,12 @@ def _panel_vectors(whole: int, rest: int) -> int:
     return most if rest else next(n for n in range(most, 0, -1) if whole % n == 0)
 
 
-def pack_weights(step: PlacedOp, sizes: BlockSizes) -> list[Storage]:
-    """Weights, scales and maybe zero points of inputs 1 to 3, as the module says."""
+def pack_weights(step: PlacedOp, sizes: BlockSizes, operands: int) -> list[Storage]:
+    """Weights, scales and maybe zero points, inputs 1 to `operands` - 1, as the module says."""
     starts = [min(p * sizes.panel, sizes.width - sizes.panel) for p in range(sizes.panels)]
     columns = np.add.outer(starts, np.arange(sizes.panel))
     result = []
-    for index, view in enumerate(step.inputs[1:]):
+    for index, view in enumerate(step.inputs[1:operands]):
         value = view.buffer.constant
         assert value is not None, "lowering takes constant weights"
         if index == 0:

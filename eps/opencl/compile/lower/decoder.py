@@ -59,9 +59,8 @@ def _matmul_nbits(node: NodeView) -> IrTensor:
     operands = [weights.reshape(width, blocks, -1), scales.reshape(width, blocks)]
     if node.has(3):
         operands.append(_read_zeros(node.constant(3, "a zero point"), (width, blocks), bits))
-    rows = node.reshape(x, (x.size // depth, depth))
-    output = IrTensor((rows.shape[0], width), "float32")
-    inputs = (rows, *map(constant, operands))
+    output = IrTensor((*x.shape[:-1], width), "float32")
+    inputs = (x, *map(constant, operands))
     float_zeros = len(operands) > 2 and operands[2].dtype == np.float32
     byte_inputs = node.attr("accuracy_level", 0) == INT8_LEVEL and not float_zeros
     node.emit(
@@ -70,7 +69,7 @@ def _matmul_nbits(node: NodeView) -> IrTensor:
     if node.has(5):
         node.require_float32(5)
         output = node.pointwise(lambda a, b: call("add", a, b), [output, node.input(5)])
-    return node.reshape(output, (*x.shape[:-1], width))
+    return output
 
 
 def _read_zeros(zeros: Array, shape: tuple[int, int], bits: int) -> Array:

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_619d41e9e110(arena[0, +256], weight 0, weight 1, arena[256, +160]), 1 work-items in groups of 1
+// launch 0: weights4bit_45914e9869f1(arena[0, +256], weight 0, weight 1, arena[256, +160]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_619d41e9e110(
+__kernel void weights4bit_45914e9869f1(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -66,7 +66,7 @@ __kernel void weights4bit_619d41e9e110(
         }
         t0_0 = mad(vload8(0, scales + b * 8 + 0), a0_0 - (float8)(8.0f) * sums[b], t0_0);
       }
-      vstore8(t0_0, 0, p3 + 0 + m * 40 + n0 + 0);
+      vstore8(t0_0, 0, p3 + (m) * 40 + (n0 + 0));
     }
   }
 }

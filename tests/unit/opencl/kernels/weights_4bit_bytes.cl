@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2, MatMulNBits0.3)
 //
-// launch 0: weights4bit_bytes_1f74eddef54e(arena[0, +256], weight 0, weight 1, weight 2, arena[256, +160]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_fbc9c065dc2b(arena[0, +256], weight 0, weight 1, weight 2, arena[256, +160]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_1f74eddef54e(
+__kernel void weights4bit_bytes_fbc9c065dc2b(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -115,7 +115,7 @@ __kernel void weights4bit_bytes_1f74eddef54e(
           const float8 sum0 = (float8)(sums[(m + 0) * 1 + b]);
           t0_0 = mad(scale0 * factor0, mad(zero0, sum0, convert_float8(d0_0)), t0_0);
         }
-        vstore8(t0_0, 0, p4 + 0 + (m0 + m + 0) * 40 + n0 + n + 0);
+        vstore8(t0_0, 0, p4 + (m0 + m + 0) * 40 + (n0 + n + 0));
       }
     }
   }

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2, MatMulNBits0.3)
 //
-// launch 0: weights4bit_bytes_639e71ba2def(arena[0, +2048], weight 0, weight 1, weight 2, arena[2048, +1280]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_dc44cd667a03(arena[0, +2048], weight 0, weight 1, weight 2, arena[2048, +1280]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_639e71ba2def(
+__kernel void weights4bit_bytes_dc44cd667a03(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -224,12 +224,12 @@ __kernel void weights4bit_bytes_639e71ba2def(
           const float8 sum5 = (float8)(sums[(m + 5) * 1 + b]);
           t5_0 = mad(scale0 * factor5, mad(zero0, sum5, convert_float8(d5_0)), t5_0);
         }
-        vstore8(t0_0, 0, p4 + 0 + (m0 + m + 0) * 40 + n0 + n + 0);
-        vstore8(t1_0, 0, p4 + 0 + (m0 + m + 1) * 40 + n0 + n + 0);
-        vstore8(t2_0, 0, p4 + 0 + (m0 + m + 2) * 40 + n0 + n + 0);
-        vstore8(t3_0, 0, p4 + 0 + (m0 + m + 3) * 40 + n0 + n + 0);
-        vstore8(t4_0, 0, p4 + 0 + (m0 + m + 4) * 40 + n0 + n + 0);
-        vstore8(t5_0, 0, p4 + 0 + (m0 + m + 5) * 40 + n0 + n + 0);
+        vstore8(t0_0, 0, p4 + (m0 + m + 0) * 40 + (n0 + n + 0));
+        vstore8(t1_0, 0, p4 + (m0 + m + 1) * 40 + (n0 + n + 0));
+        vstore8(t2_0, 0, p4 + (m0 + m + 2) * 40 + (n0 + n + 0));
+        vstore8(t3_0, 0, p4 + (m0 + m + 3) * 40 + (n0 + n + 0));
+        vstore8(t4_0, 0, p4 + (m0 + m + 4) * 40 + (n0 + n + 0));
+        vstore8(t5_0, 0, p4 + (m0 + m + 5) * 40 + (n0 + n + 0));
       }
       for (int m = 6; m < 8; m += 2) {
         __global const int* w = p1 + (size_t)u * 64 + n;
@@ -310,8 +310,8 @@ __kernel void weights4bit_bytes_639e71ba2def(
           const float8 sum1 = (float8)(sums[(m + 1) * 1 + b]);
           t1_0 = mad(scale0 * factor1, mad(zero0, sum1, convert_float8(d1_0)), t1_0);
         }
-        vstore8(t0_0, 0, p4 + 0 + (m0 + m + 0) * 40 + n0 + n + 0);
-        vstore8(t1_0, 0, p4 + 0 + (m0 + m + 1) * 40 + n0 + n + 0);
+        vstore8(t0_0, 0, p4 + (m0 + m + 0) * 40 + (n0 + n + 0));
+        vstore8(t1_0, 0, p4 + (m0 + m + 1) * 40 + (n0 + n + 0));
       }
     }
   }

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_66adb5121729(arena[0, +512], weight 0, weight 1, arena[512, +320]), 64 work-items in groups of 64
+// launch 0: weights4bit_258ff83db0ec(arena[0, +512], weight 0, weight 1, arena[512, +320]), 64 work-items in groups of 64
 
 __attribute__((reqd_work_group_size(64, 1, 1)))
-__kernel void weights4bit_66adb5121729(
+__kernel void weights4bit_258ff83db0ec(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -37,7 +37,7 @@ __kernel void weights4bit_66adb5121729(
       t0_0 = mad(vload4(0, scales + b * 8 + 0), a0_0 - (float4)(8.0f) * sum0, t0_0);
       t1_0 = mad(vload4(0, scales + b * 8 + 0), a1_0 - (float4)(8.0f) * sum1, t1_0);
     }
-    vstore4(t0_0, 0, p3 + 0 + (m0 + 0) * 40 + n0 + v * 4);
-    vstore4(t1_0, 0, p3 + 0 + (m0 + 1) * 40 + n0 + v * 4);
+    vstore4(t0_0, 0, p3 + (m0 + 0) * 40 + (n0 + v * 4));
+    vstore4(t1_0, 0, p3 + (m0 + 1) * 40 + (n0 + v * 4));
   }
 }

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_b1ba68c15b5c(arena[0, +4096], weight 0, weight 1, arena[4096, +2560]), 3 work-items in groups of 1
+// launch 0: weights4bit_5f1af36507e7(arena[0, +4096], weight 0, weight 1, arena[4096, +2560]), 3 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_b1ba68c15b5c(
+__kernel void weights4bit_5f1af36507e7(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -170,18 +170,20 @@ __kernel void weights4bit_b1ba68c15b5c(
             const float8 b3_11 = (float8)(x11[k + 3]);
             a11_0 = mad(b3_11, f3_0, a11_0);
           }
-          vstore8(a0_0, 0, y + 0);
-          vstore8(a1_0, 0, y + 40);
-          vstore8(a2_0, 0, y + 80);
-          vstore8(a3_0, 0, y + 120);
-          vstore8(a4_0, 0, y + 160);
-          vstore8(a5_0, 0, y + 200);
-          vstore8(a6_0, 0, y + 240);
-          vstore8(a7_0, 0, y + 280);
-          vstore8(a8_0, 0, y + 320);
-          vstore8(a9_0, 0, y + 360);
-          vstore8(a10_0, 0, y + 400);
-          vstore8(a11_0, 0, y + 440);
+          {
+            vstore8(a0_0, 0, y + 0);
+            vstore8(a1_0, 0, y + 40);
+            vstore8(a2_0, 0, y + 80);
+            vstore8(a3_0, 0, y + 120);
+            vstore8(a4_0, 0, y + 160);
+            vstore8(a5_0, 0, y + 200);
+            vstore8(a6_0, 0, y + 240);
+            vstore8(a7_0, 0, y + 280);
+            vstore8(a8_0, 0, y + 320);
+            vstore8(a9_0, 0, y + 360);
+            vstore8(a10_0, 0, y + 400);
+            vstore8(a11_0, 0, y + 440);
+          }
         }
       }
       for (int m = 12; m < 16; m += 4) {
@@ -234,10 +236,12 @@ __kernel void weights4bit_b1ba68c15b5c(
             const float8 b3_3 = (float8)(x3[k + 3]);
             a3_0 = mad(b3_3, f3_0, a3_0);
           }
-          vstore8(a0_0, 0, y + 0);
-          vstore8(a1_0, 0, y + 40);
-          vstore8(a2_0, 0, y + 80);
-          vstore8(a3_0, 0, y + 120);
+          {
+            vstore8(a0_0, 0, y + 0);
+            vstore8(a1_0, 0, y + 40);
+            vstore8(a2_0, 0, y + 80);
+            vstore8(a3_0, 0, y + 120);
+          }
         }
       }
     }
