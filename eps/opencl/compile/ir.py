@@ -336,14 +336,12 @@ class BlockMatMul(Op):
 
     inputs[1] are the weights [N, blocks, block * bits / 8], uint8, in a byte's low bits first;
     inputs[2] the scales [N, blocks]; inputs[3], if given, the zero points [N, blocks], uint8 or
-    float32, without which they are half of the range. All three are constants. The output is
-    [..., N].
+    float32, or else half of the range. All three are constants. The output is [..., N].
 
     Attributes:
         bits: 4 or 8.
         block: Weights of a block, a power of two from 16 on; the last one of a row may be partial.
-        byte_inputs: Whether inputs[0] may be quantised to 8 bits, each row by blocks; not where
-            zero points are floats.
+        byte_inputs: Whether inputs[0] may be quantised to 8 bits; zero points are then no floats.
     """
 
     bits: int
