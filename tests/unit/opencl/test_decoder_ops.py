@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_models import NodeSet
+from system_limits import WINDOWS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -65,7 +66,8 @@ def add_attention(
     )  # fmt: skip
 
 
-OPTIONS = ({}, {"platform": "portable"}, {"templates": "gpu"})
+NO_POCL = pytest.mark.skipif(WINDOWS, reason="PyPI has no PoCL for Windows")
+OPTIONS = ({}, pytest.param({"platform": "portable"}, marks=NO_POCL), {"templates": "gpu"})
 """The first device, PoCL's, and kernels of work-groups."""
 
 
