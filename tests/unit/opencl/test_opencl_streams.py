@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,7 @@ def test_a_session_runs_on_a_stream(stream: ort.OrtSyncStream) -> None:
     stream.synchronize()
     np.testing.assert_array_equal(back.numpy(), -X)
     assert counts().on_device == before, "the session shares the values' context"
+    gc.collect()  # the context is the process's: what other tests left may not go in between
     live = session.memory_report().devices[0].device_live
     assert live is not None
     kept = value()
