@@ -235,7 +235,7 @@ def test_a_folder_without_results_is_a_usage_error(
 ) -> None:
     assert report(tmp_path, tmp_path / "nothing")[0] == 2
     told = capsys.readouterr().err
-    assert "no result.json in" in told
+    assert "nothing does not exist; expected a folder with a result.json" in told
     assert "ort-lite hw run writes results" in told
     put_results(tmp_path / "results", PASSED, loads=False)
     assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2

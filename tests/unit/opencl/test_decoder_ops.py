@@ -110,7 +110,14 @@ def test_products_of_many_rows_in_parts_of_their_depth_agree_with_onnxruntime(
 
 
 @pytest.mark.parametrize(
-    ("level", "options"), [(0, options) for options in OPTIONS] + [(4, OPTIONS[0])], ids=str
+    ("level", "options"),
+    [
+        (0, {}),
+        pytest.param(0, {"platform": "portable"}, marks=NO_POCL),
+        (0, {"templates": "gpu"}),
+        (4, {}),
+    ],
+    ids=str,
 )
 def test_operations_after_a_product_with_few_bits_agree_with_onnxruntime(
     level: int, options: dict[str, str]
