@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from endurance.exits import CODES, ROOT, ended
+
+from ort_lite import uncut_calls
 
 COMPILING = """
 import atexit, threading, time
@@ -72,3 +75,40 @@ def test_python_may_end_with_sessions_in_any_state(ep: str, state: str) -> None:
 
 def test_python_may_end_after_a_failed_opencl_build() -> None:
     ended("OpenCL", "failed build", "exit")
+
+
+def test_a_call_that_a_signal_handler_left_behind_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A handler that raises where `__exit__` begins leaves the call of the ending thread open."""
+
+    def waits(seconds: float) -> None:
+        raise AssertionError(f"the exit sleeps for {seconds} s")
+
+    calls = uncut_calls.UncutCalls()
+    assert calls.begin()
+    monkeypatch.setattr(uncut_calls, "sleep", waits)
+    calls.end()
+
+
+def test_calls_of_other_threads_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = uncut_calls.UncutCalls()
+    waits: list[float] = []
+    begun, ending = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with calls:
+            begun.set()
+            ending.wait()
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        ending.set()
+        other.join()
+
+    other = threading.Thread(target=call)
+    other.start()
+    begun.wait()
+    monkeypatch.setattr(uncut_calls, "sleep", wait)
+    calls.end()
+    assert len(waits) == 1
