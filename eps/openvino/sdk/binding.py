@@ -38,6 +38,12 @@ without the package's Python wrappers."""
 VERSION: str = ov.get_version()
 """OpenVINO's build, as `openvino.__version__`."""
 
+# The first conversion of an element type to numpy's fills a static table of C++, and asks numpy for
+# its version in Python meanwhile. Another thread that converts one then waits for the table and
+# keeps the GIL, which the first needs: both wait for ever. Seen with OpenVINO 2026.4.1. Here the
+# module's import lock keeps other threads out.
+ov.Type.f32.to_dtype()
+
 
 class BindingRuntime:
     """A Core of the extension."""
