@@ -11,6 +11,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
+from eps.opencl.compile.constant_nodes import MAX_FOLDED, TOO_LARGE, evaluate_in_numpy
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.ir import Alias, IrTensor, KernelGraph, Op, Pointwise, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-MAX_FOLDED = 1 << 26
-"""Elements of the largest constant that is made when compiling."""
 
 
 class GraphLowering:
@@ -111,10 +109,14 @@ class GraphLowering:
             held = dequantize_constant(self._view(node, inputs))
             if held is not None:
                 return [held]
-        values = [None if x is None else x.constant for x in inputs]
-        outputs = evaluate_node(node, values, self.graph.opset_imports)
+        result = evaluate_in_numpy(self._view(node, inputs))
+        if result is not None:
+            outputs = [result]
+        else:
+            values = [None if x is None else x.constant for x in inputs]
+            outputs = evaluate_node(node, values, self.graph.opset_imports)
         if any(v.size > MAX_FOLDED for v in outputs):
-            raise Unsupported("its constant value is too large")
+            raise Unsupported(TOO_LARGE)
         return [constant(v) for v in outputs]
 
 
