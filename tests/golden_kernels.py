@@ -16,6 +16,7 @@ from device_models import NodeSet
 from onnx import parser
 
 from ctx_formats.lean_dataclass import dataclass, replace
+from eps.opencl.compile.codegen.emit import PART
 from eps.opencl.compile.compile_partition import compile_partition, schedule_partition
 from eps.opencl.custom.declarations import parse_custom_kernels
 from eps.opencl.program_spec import WeightArgument
@@ -260,7 +261,8 @@ CASES = {
 def write_kernels(case: Case) -> str:
     """The kernels of a model as OpenCL C, with their launches as comments."""
     spec = compile_partition(*_load(case), case.target)
-    kernels = spec.source[spec.source.index("__attribute__((reqd_work_group_size") :]
+    beginnings = (f"void {PART}", "__attribute__((reqd_work_group_size")
+    kernels = spec.source[min(spec.source.find(text) % len(spec.source) for text in beginnings) :]
     nodes = [
         f"// {node.op_type}({', '.join(filter(None, node.input))})"
         for node in case.model.graph.node

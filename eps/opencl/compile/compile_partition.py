@@ -8,6 +8,7 @@ import numpy as np
 
 from eps.opencl.compile.codegen.emit import emit_program
 from eps.opencl.compile.codegen.generate import generate_kernels
+from eps.opencl.compile.codegen.join_launches import join_launches
 from eps.opencl.compile.fuse import fuse_pointwise
 from eps.opencl.compile.ir import Unsupported
 from eps.opencl.compile.layout import assign_layouts
@@ -63,6 +64,8 @@ def compile_partition(
     lowered = lower_graph(graph, shapes, target.custom)
     schedule = assign_layouts(fuse_pointwise(lowered))
     kernels = [kernel for step in schedule.steps for kernel in generate_kernels(step, target)]
+    if target.groups is None:
+        kernels = join_launches(kernels)
     largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
     if largest > MAX_ELEMENTS:
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")

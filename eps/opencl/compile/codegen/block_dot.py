@@ -76,6 +76,10 @@ class _Units:
     tile: int
     vectors: int
 
+    def overlaps(self, rows: int) -> bool:
+        """Whether the last chunk overlaps the one before."""
+        return rows % self.rows != 0
+
 
 def _divide(s: BlockSizes, target: Target) -> _Units:
     whole = s.panel // LANES
@@ -109,7 +113,11 @@ def block_dot_kernel(op: BlockMatMul, step: PlacedOp, sizes: BlockSizes, target:
     operands = (step.inputs[0].buffer, *packed, *finishing, step.output.buffer)
     work = 2 * sizes.rows * sizes.depth * sizes.width
     tasks = units.chunks * units.groups
-    return Kernel(writer.code.text(), operands, tasks, work=work, label=LABEL)
+    return Kernel(
+        writer.code.text(), operands, tasks, work=work, label=LABEL, joins=True,
+        division=() if sizes.overlaps or units.overlaps(sizes.rows) else sizes.key,
+        elementwise=writer.result.elementwise,
+    )  # fmt: skip
 
 
 class _Writer:
@@ -118,7 +126,7 @@ class _Writer:
     def __init__(self, sizes: BlockSizes, units: _Units, op: BlockMatMul, step: PlacedOp) -> None:
         self.code, self._sizes, self._units = Code(), sizes, units
         self.fetches = False
-        self._x, self._result = step.inputs[0].offset, BlockResult(op, step)
+        self._x, self.result = step.inputs[0].offset, BlockResult(op, step)
         self._zeros = op.operands > 3
         self._part = min(PART, sizes.block)
         self._parts = sizes.block // self._part
@@ -232,7 +240,7 @@ class _Writer:
         code.close()
         for r, v in places:
             place = (f"m0 + m + {r}", f"n0 + n + {v * LANES}")
-            self._result.store(code, place, LANES, f"t{r}_{v}")
+            self.result.store(code, place, LANES, f"t{r}_{v}")
 
     def _write_part(self, count: int) -> None:
         """a: sums of 16 bits of each row and vector over a part of block b; w moves on."""

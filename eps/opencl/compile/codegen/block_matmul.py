@@ -60,7 +60,8 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     operands = (step.inputs[0].buffer, *packed, *finishing, step.output.buffer)
     return Kernel(
         writer.code.text(), operands, *spread, work=2 * rows * depth * width,
-        label=LABEL.format(op.bits),
+        label=LABEL.format(op.bits), joins=target.groups is None,
+        division=() if sizes.overlaps else sizes.key, elementwise=writer.result.elementwise,
     )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ class _Writer:
 
     def __init__(self, sizes: BlockSizes, op: BlockMatMul, step: PlacedOp, target: Target) -> None:
         self.code, self._sizes, self._target = Code(), sizes, target
-        self._x, self._result = step.inputs[0].offset, BlockResult(op, step)
+        self._x, self.result = step.inputs[0].offset, BlockResult(op, step)
         self._zeros = step.inputs[3].buffer.dtype if op.operands > 3 else ""
 
     def write_few_rows(self) -> tuple[int, int]:
@@ -92,7 +93,7 @@ class _Writer:
         self._write_block_end(1, lambda _: "sums[b]")
         code.close()
         for v in range(s.vectors):
-            self._result.store(code, ("m", f"n0 + {v * s.vector}"), s.vector, f"t0_{v}")
+            self.result.store(code, ("m", f"n0 + {v * s.vector}"), s.vector, f"t0_{v}")
         code.close(2)
         return spread
 
@@ -149,7 +150,7 @@ class _Writer:
         code.close()
         for r in range(rows):
             place = (f"m0 + {r}", f"n0 + v * {s.vector}")
-            self._result.store(code, place, s.vector, f"t{r}_0")
+            self.result.store(code, place, s.vector, f"t{r}_0")
         code.close()
         return spread
 
@@ -214,8 +215,8 @@ class _Writer:
         code.open(f"for (int strip = 0; strip < count * {strips}; ++strip)")
         code.add(f"const float* fs = f + strip * {depth * columns};")
         column = f"unit * {panels * s.panel} + strip * {columns}"
-        at = f"{self._result.offset} + m * {s.width} + {column}"
-        code.add(f"__global float* y = {self._result.pointer} + {at};")
+        at = f"{self.result.offset} + m * {s.width} + {column}"
+        code.add(f"__global float* y = {self.result.pointer} + {at};")
         places = [
             (r, v, str(r * s.width + v * s.vector)) for r in range(count) for v in range(s.strip)
         ]
@@ -236,7 +237,7 @@ class _Writer:
 
     def _store_tile(self, places: Sequence[tuple[int, int, str]], column: str) -> None:
         """Store sums so far at y; the last part of the depth is finished, too."""
-        code, s, result = self.code, self._sizes, self._result
+        code, s, result = self.code, self._sizes, self.result
         has_parts = s.part < s.depth
         if not result.is_finished or has_parts:
             code.open(f"if (k0 + depth < {s.depth})" if result.is_finished else "")

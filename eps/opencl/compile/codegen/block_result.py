@@ -32,6 +32,15 @@ class BlockResult:
         self._width = step.output.shape[-1]
         self._whole = step.output.size
 
+    @property
+    def elementwise(self) -> frozenset[int]:
+        """Parameters that are read only at the elements of the result that are stored."""
+        return frozenset(
+            self._finish.first + number
+            for number, view in enumerate(self._finish.views)
+            if view.is_plain and view.size == view.buffer.size == self._whole and not self.offset
+        )
+
     def store(self, code: Code, place: tuple[str, str], lanes: int, value: str) -> None:
         """Finish `value`, the name of a vector, and store it at `place`, a row and a column."""
         row, column = (f"({text})" for text in place)

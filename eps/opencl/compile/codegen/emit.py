@@ -6,18 +6,24 @@ import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.codegen.shared_functions import function_text, share_functions
+from eps.opencl.compile.codegen.kernel import ITEM
+from eps.opencl.compile.codegen.shared_functions import (
+    FunctionCall,
+    function_text,
+    share_functions,
+)
 from eps.opencl.program_spec import ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.compile.codegen.shared_functions import FunctionCall
     from eps.opencl.target import Target
 
 
 KERNEL = "__kernel void"
+PART = "part_"
+"""What the name of a function begins with that is part of a joined kernel."""
 FUNCTION = "__attribute__((noinline)) void"
 """Inlined they would make the entry one large function, which compilers may take long for."""
 
@@ -41,25 +47,79 @@ def emit_program(
     distinct: dict[str, Kernel] = {}
     names = []
     for kernel in kernels:
-        head = "(\n    " + ",\n    ".join(kernel.parameters()) + ")"
-        group = _group_attribute(kernel.group)
-        key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
-        name = f"{kernel.label}{key}"
+        name = _name_of(kernel)
         distinct.setdefault(name, kernel)
         names.append(name)
     includes = _include_texts(kernels)
     if entry:
-        functions, calls = share_functions(distinct)
+        functions, calls = share_functions(_single_kernels(distinct))
         texts = [f"{FUNCTION} {text}" for text in functions.values()]
         texts.append(_emit_entry(distinct, calls, target))
     else:
+        joined = {name: kernel for name, kernel in distinct.items() if kernel.parts}
         texts = [
+            "void " + function_text(PART + name, kernel.parameters(), kernel.body)
+            for name, kernel in _single_kernels(joined).items()
+        ]
+        texts += [
             f"{target.attributes}{_group_attribute(kernel.group)}\n{KERNEL} "
-            + function_text(name, kernel.parameters(), kernel.body)
+            + function_text(name, kernel.parameters(), _body_of(kernel))
             for name, kernel in distinct.items()
         ]
     body = "\n".join([*includes, *texts])
     return f"{_emit_preamble(body, target)}\n{body}", names
+
+
+def _name_of(kernel: Kernel) -> str:
+    """Its label and a digest of what it does."""
+    if kernel.parts:
+        text = ";".join(
+            f"{_name_of(part.kernel)} {part.first} {part.kernel.tasks} {part.operands}"
+            for part in kernel.parts
+        )
+    else:
+        head = "(\n    " + ",\n    ".join(kernel.parameters()) + ")"
+        text = f"{_group_attribute(kernel.group)}{head}{kernel.body}"
+    return kernel.label + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _single_kernels(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
+    """Kernels by name, joined ones as their parts."""
+    single: dict[str, Kernel] = {}
+    for name, kernel in kernels.items():
+        if kernel.parts:
+            single.update((_name_of(part.kernel), part.kernel) for part in kernel.parts)
+        else:
+            single[name] = kernel
+    return single
+
+
+def _body_of(kernel: Kernel) -> str:
+    """The body of a kernel of its own; a joined one calls its parts."""
+    if not kernel.parts:
+        return kernel.body
+    calls = {name: FunctionCall(PART + name) for name in _single_kernels({"": kernel})}
+    own = [text.rpartition(" ")[2] for text in kernel.parameters()]
+    return "\n".join(f"  {line}" for line in _call_parts(kernel, own, calls))
+
+
+def _call_parts(kernel: Kernel, own: Sequence[str], calls: Mapping[str, FunctionCall]) -> list[str]:
+    """A statement for each part, on its work-items; `own` are the names of the parameters."""
+    lines = []
+    for part in kernel.parts:
+        indices = [*part.operands, *([len(kernel.operands)] if part.kernel.checks else [])]
+        end = part.first + part.kernel.tasks
+        begins = f"{ITEM} >= {part.first} && " if part.first else ""
+        call = _call(part.kernel, [own[i] for i in indices], calls[_name_of(part.kernel)])
+        lines.append(f"if ({begins}{ITEM} < {end}) {call};")
+    return lines
+
+
+def _call(kernel: Kernel, pointers: Sequence[str], call: FunctionCall) -> str:
+    """C text that calls the function of a kernel with pointers of other types."""
+    types = (text.rpartition(" ")[0] for text in kernel.parameters())
+    arguments = [f"({kind}){text}" for kind, text in zip(types, pointers, strict=True)]
+    return f"{call.function}({', '.join([*arguments, *map(str, call.literals)])})"
 
 
 def _include_texts(kernels: Sequence[Kernel]) -> list[str]:
@@ -80,11 +140,12 @@ def _emit_entry(
     parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
     cases = []
     for number, (name, kernel) in enumerate(kernels.items()):
-        types = (text.rpartition(" ")[0] for text in kernel.parameters())
-        arguments = [f"({kind})a{i}" for i, kind in enumerate(types)]
-        call = calls[name]
-        arguments += map(str, call.literals)
-        cases.append(f"    case {number}: {call.function}({', '.join(arguments)}); break;")
+        own = [f"a{i}" for i in range(len(kernel.parameters()))]
+        if kernel.parts:
+            statements = _call_parts(kernel, own, calls)
+        else:
+            statements = [f"{_call(kernel, own, calls[name])};"]
+        cases.append(f"    case {number}: {' '.join(statements)} break;")
     head = f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}({parameters})"
     return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
 

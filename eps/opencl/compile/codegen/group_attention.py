@@ -69,7 +69,7 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     operands = (*(v.buffer for v in step.inputs), y.buffer)
     in_place = frozenset({(op.past, len(step.inputs))}) if shares else frozenset()
     return Kernel(
-        code.text(), operands, *spread, checks=True, label="cache_", in_place=in_place
+        code.text(), operands, *spread, checks=True, label="cache_", in_place=in_place, joins=True
     )  # fmt: skip
 
 

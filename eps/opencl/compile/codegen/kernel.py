@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from eps.opencl.compile.views import Loop, Storage, View
 
 
+ITEM = "get_global_id(0)"
+"""C text of the index of a work-item."""
 UNNAMED = "k"
 """Label of a kernel that is named after its operation."""
 
@@ -37,6 +39,11 @@ class Kernel:
         include: OpenCL C of the user's that it calls; "" for none.
         in_place: (read operand, written operand) pairs of indices whose memory may be the same:
             no work-item reads what another one writes, in whichever order they run.
+        joins: Whether it may be part of a launch with other kernels of its label.
+        division: Equal for kernels whose items write the same elements of results of one shape,
+            each element by one item; () where that is not known.
+        elementwise: Indices of operands that an item reads only at the elements that it writes.
+        parts: Kernels that are its body, if it is several.
     """
 
     body: str
@@ -50,6 +57,20 @@ class Kernel:
     label: str = UNNAMED
     include: str = ""
     in_place: frozenset[tuple[int, int]] = frozenset()
+    joins: bool = False
+    division: tuple[int, ...] = ()
+    elementwise: frozenset[int] = frozenset()
+    parts: tuple[KernelPart, ...] = ()
+
+    @property
+    def read(self) -> tuple[Storage, ...]:
+        """Operands that are read."""
+        return self.operands[: len(self.operands) - self.written]
+
+    @property
+    def written_operands(self) -> tuple[Storage, ...]:
+        """Operands that are written."""
+        return self.operands[len(self.operands) - self.written :]
 
     def parameters(self) -> list[str]:
         """Type and name of each parameter."""
@@ -59,6 +80,21 @@ class Kernel:
             for i, buffer in enumerate(self.operands)
         ]
         return [*texts, *(["__global int* wrong"] if self.checks else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPart:
+    """A kernel that runs on some of the work-items of a joined one.
+
+    Attributes:
+        kernel: Its body has `first` as item 0.
+        first: The first of its items.
+        operands: For each of its operands the index of it in those of the joined kernel.
+    """
+
+    kernel: Kernel
+    first: int
+    operands: tuple[int, ...]
 
 
 class Code:

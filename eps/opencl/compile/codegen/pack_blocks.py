@@ -56,6 +56,12 @@ class BlockSizes:
     block: int
 
     @property
+    def key(self) -> tuple[int, ...]:
+        """All of them: equal ones are divided among work-items in the same way."""
+        sizes = (self.rows, self.depth, self.width)
+        return (*sizes, self.vector, self.vectors, self.bits, self.block)
+
+    @property
     def panel(self) -> int:
         """Columns of a panel."""
         return self.vector * self.vectors

@@ -1,11 +1,9 @@
 // GroupQueryAttention(GroupQueryAttention0.0, GroupQueryAttention0.3, GroupQueryAttention0.4, GroupQueryAttention0.5, GroupQueryAttention0.6, GroupQueryAttention0.7, GroupQueryAttention0.8)
 //
-// launch 0: cache_b63948bf711a(arena[1536, +256], arena[0, +512], arena[1792, +4], weight 0, weight 0, arena[1024, +512]), 1 work-items in groups of 1
-// launch 1: cache_9188fae19b3f(arena[1536, +256], arena[512, +512], arena[1792, +4], arena[0, +512]), 1 work-items in groups of 1
-// launch 2: attention_557920ca9fcd(arena[1536, +256], arena[1024, +512], arena[0, +512], arena[1792, +4], weight 0, weight 0, arena[512, +128]), 1 work-items in groups of 1
+// launch 0: cache_8b3e7d1f7fab(arena[2048, +256], arena[0, +512], arena[2304, +4], weight 0, weight 0, arena[512, +512], arena[1024, +512], arena[1536, +512]), 2 work-items in groups of 1
+// launch 1: attention_557920ca9fcd(arena[2048, +256], arena[1024, +512], arena[1536, +512], arena[2304, +4], weight 0, weight 0, arena[0, +128]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_b63948bf711a(
+void part_cache_b63948bf711a(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
@@ -47,15 +45,14 @@ __kernel void cache_b63948bf711a(
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_9188fae19b3f(
+void part_cache_7515423d2e19(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
     __global float* p3,
     __global int* wrong)
 {
-  const int id = get_global_id(0);
+  const int id = get_global_id(0) - 1;
   for (int u = id * 8; u < min(id * 8 + 8, 8); ++u) {
     const int d2 = u;
     __global float* to = p3 + 0 + u * 16;
@@ -79,6 +76,22 @@ __kernel void cache_9188fae19b3f(
       }
     }
   }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void cache_8b3e7d1f7fab(
+    __global const float* p0,
+    __global const float* p1,
+    __global const int* p2,
+    __global const float* p3,
+    __global const float* p4,
+    __global const float* p5,
+    __global float* p6,
+    __global float* p7,
+    __global int* wrong)
+{
+  if (get_global_id(0) < 1) part_cache_b63948bf711a((__global const float*)p0, (__global const float*)p1, (__global const int*)p2, (__global const float*)p3, (__global const float*)p4, (__global float*)p6, (__global int*)wrong);
+  if (get_global_id(0) >= 1 && get_global_id(0) < 2) part_cache_7515423d2e19((__global const float*)p0, (__global const float*)p5, (__global const int*)p2, (__global float*)p7, (__global int*)wrong);
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))

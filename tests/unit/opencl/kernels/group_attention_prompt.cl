@@ -1,11 +1,9 @@
 // GroupQueryAttention(GroupQueryAttention0.0, GroupQueryAttention0.3, GroupQueryAttention0.4, GroupQueryAttention0.5, GroupQueryAttention0.6)
 //
-// launch 0: cache_71a75853948c(arena[0, +4096], arena[4096, +1536], arena[10240, +4], arena[7168, +1536]), 1 work-items in groups of 1
-// launch 1: cache_fd6991957d75(arena[0, +4096], arena[5632, +1536], arena[10240, +4], arena[8704, +1536]), 1 work-items in groups of 1
-// launch 2: attention_034233431d59(arena[0, +4096], arena[7168, +1536], arena[8704, +1536], arena[10240, +4], arena[4096, +2048]), 1 work-items in groups of 1
+// launch 0: cache_f198bf4053fd(arena[0, +4096], arena[4096, +1536], arena[10240, +4], arena[5632, +1536], arena[7168, +1536], arena[8704, +1536]), 2 work-items in groups of 1
+// launch 1: attention_034233431d59(arena[0, +4096], arena[7168, +1536], arena[8704, +1536], arena[10240, +4], arena[4096, +2048]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_71a75853948c(
+void part_cache_71a75853948c(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
@@ -38,15 +36,14 @@ __kernel void cache_71a75853948c(
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_fd6991957d75(
+void part_cache_c584c3ded41a(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
     __global float* p3,
     __global int* wrong)
 {
-  const int id = get_global_id(0);
+  const int id = get_global_id(0) - 1;
   for (int u = id * 24; u < min(id * 24 + 24, 24); ++u) {
     const int d2 = u;
     __global float* to = p3 + 0 + u * 16;
@@ -70,6 +67,20 @@ __kernel void cache_fd6991957d75(
       }
     }
   }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void cache_f198bf4053fd(
+    __global const float* p0,
+    __global const float* p1,
+    __global const int* p2,
+    __global const float* p3,
+    __global float* p4,
+    __global float* p5,
+    __global int* wrong)
+{
+  if (get_global_id(0) < 1) part_cache_71a75853948c((__global const float*)p0, (__global const float*)p1, (__global const int*)p2, (__global float*)p4, (__global int*)wrong);
+  if (get_global_id(0) >= 1 && get_global_id(0) < 2) part_cache_c584c3ded41a((__global const float*)p0, (__global const float*)p3, (__global const int*)p2, (__global float*)p5, (__global int*)wrong);
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
