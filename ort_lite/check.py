@@ -240,13 +240,14 @@ class _Judge:
             )
         better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
         verdict = replace(verdict, present=ep.identity)
-        again = recompile_hint(node.onnx_model_filename)
+        path = self._loaded.user_path
+        again = recompile_hint(node.onnx_model_filename, path)
         try:
             file = self._loaded.description
             warning = require_fit(node, checked, ep, self._options, file=file)
             if isinstance(ep, SupportsPayloadIdentity):
                 says = ep.identity_of_payload(checked.payload.data)
-                require_identity(node, says, ep, self._options)
+                require_identity(node, says, ep, self._options, context_path=path)
             self._probe(raw, node, checked, ep)
         except Fail as exc:
             return replace(verdict, verdict=better, message=exc.message, hint=again)

@@ -15,12 +15,18 @@ _MAX_NAME = 255
 _SUFFIX = "ExecutionProvider"
 
 
-def recompile_hint(onnx_model_filename: str, *, provider: str = "", option: str = "") -> str:
+def recompile_hint(
+    onnx_model_filename: str, context_path: str | None, *, provider: str = "", option: str = ""
+) -> str:
     """How to compile a model again; ends with a command that can be pasted, if its name is known.
+
+    The command replaces the context model that was loaded, and has a folder in it if the original
+    model is in the folder of that context model.
 
     Args:
         onnx_model_filename: As an EPContext node records it; "" for none. It is not trusted: a
             name that could hide in a terminal or pass for an option is left out.
+        context_path: Path of the context model; None if it is not a file of the user's.
         provider: Full name of the execution provider that `option` is for.
         option: Provider option as "key=value" that the compile needs; "" for none.
     """
@@ -32,10 +38,26 @@ def recompile_hint(onnx_model_filename: str, *, provider: str = "", option: str 
             "compile the original ONNX model again on this machine"
             f"{needs} (this file does not record its name; see ort-lite compile --help)"
         )
-    command = f"ort-lite compile {quote_argument(name)}"
+    command = f"ort-lite compile {_model_and_output(name, context_path)} --force"
     if option:
         command += f" -e {provider.removesuffix(_SUFFIX).lower()} -O {quote_argument(option)}"
     return f"compile the model again on this machine{needs}: {command}"
+
+
+def _model_and_output(name: str, context_path: str | None) -> str:
+    """Arguments that name the original model, and the context model unless it is the default."""
+    from pathlib import Path  # noqa: PLC0415 - lazy: rare
+
+    if context_path is None or not context_path.isprintable():
+        return quote_argument(name)
+    model, context = Path(name), Path(context_path)
+    neighbour = context.parent / name
+    if model.name == name and neighbour != context and neighbour.is_file():
+        model = neighbour
+    argument = quote_argument(str(model))
+    if model.with_name(f"{model.stem}_ctx.onnx").absolute() == context.absolute():
+        return argument
+    return f"{argument} -o {quote_argument(context_path)}"
 
 
 def quote_argument(text: str) -> str:
@@ -57,10 +79,14 @@ def quote_argument(text: str) -> str:
 
 
 def refusal_of(
-    exc: FormatError, onnx_model_filename: str, *, recorded: HardwareIdentity | None = None
+    exc: FormatError,
+    onnx_model_filename: str,
+    context_path: str | None,
+    *,
+    recorded: HardwareIdentity | None = None,
 ) -> InvalidGraph:
-    """The session's error for a problem of a file, with a hint."""
-    again = recompile_hint(onnx_model_filename)
+    """The session's error for a problem of a file, with a hint; see `recompile_hint`."""
+    again = recompile_hint(onnx_model_filename, context_path)
     if isinstance(exc, FileChangedError):
         again = "load it again when nothing writes to it any more"
     hint = {

@@ -19,7 +19,6 @@ from ort_lite.shortages import start_helper
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from threading import Thread
 
     from ctx_formats.notes import ContextNotes
@@ -41,12 +40,14 @@ class CheckedNode:
         recorded: What the payload was compiled for.
         seal: Set where the node's attributes are not the ones that were written. Raised after the
             comparison of identities, whose message explains an edited version better.
+        context_path: Path of the context model for a hint's command; None if it has none.
     """
 
     payload: CheckedPayload
     notes: ContextNotes | None
     recorded: HardwareIdentity
     seal: FormatError | None
+    context_path: str | None
 
 
 class PayloadChecks:
@@ -107,7 +108,7 @@ class PayloadChecks:
         nodes = self._nodes
         if nodes is None:  # both threads may get here: they parse the same
             self._nodes = nodes = tuple(
-                (node, parse_node(node, self.loaded.description))
+                (node, parse_node(node, self.loaded))
                 for node in walk_nodes(self.loaded.model.graph)
                 if is_context_node(node)
             )
@@ -134,7 +135,7 @@ class PayloadChecks:
         checked = self._checked.get(id(node))
         if isinstance(checked, OrtLiteError):
             raise checked
-        return checked or _check_node(parsed, self.store, self.primaries, self._options)
+        return checked or self._check_node(parsed)
 
     def close(self) -> None:
         """Close the files once the thread has ended; payloads keep their memory."""
@@ -158,41 +159,38 @@ class PayloadChecks:
 
     def _check_all(self) -> None:
         try:
-            nodes, primaries = self.nodes, self.primaries
+            nodes = self.nodes
         except OrtLiteError:
             return  # a malformed node; `nodes` raises the error again
         for node, parsed in nodes:
             try:
-                checked = _check_node(parsed, self.store, primaries, self._options)
+                checked = self._check_node(parsed)
                 self._checked[id(node)] = checked
             except OrtLiteError as exc:
                 self._checked[id(node)] = exc
                 return  # the session fails with the first error
 
+    def _check_node(self, node: EpContextNode) -> CheckedNode:
+        """Check all that can be checked without an SDK.
 
-def _check_node(
-    node: EpContextNode,
-    store: PayloadStore,
-    primaries: Sequence[EpContextNode],
-    options: SessionOptions,
-) -> CheckedNode:
-    """Check all that can be checked without an SDK.
-
-    Raises:
-        InvalidGraph: The payload is missing, misplaced or damaged.
-    """
-    notes: ContextNotes | None = None
-    seal: FormatError | None = None
-    try:
-        notes = read_notes(node)
-    except FormatError as exc:
-        seal = exc
-    recorded = recorded_identity(node, notes)
-    try:
-        payload = store.payload(node, notes, primaries, require_digest=options.flag(DIGEST_KEY))
-    except FormatError as exc:
-        raise refusal_of(exc, node.onnx_model_filename, recorded=recorded) from exc
-    return CheckedNode(payload=payload, notes=notes, recorded=recorded, seal=seal)
+        Raises:
+            InvalidGraph: The payload is missing, misplaced or damaged.
+        """
+        notes: ContextNotes | None = None
+        seal: FormatError | None = None
+        try:
+            notes = read_notes(node)
+        except FormatError as exc:
+            seal = exc
+        recorded = recorded_identity(node, notes)
+        path, strict = self.loaded.user_path, self._options.flag(DIGEST_KEY)
+        try:
+            payload = self.store.payload(node, notes, self.primaries, require_digest=strict)
+        except FormatError as exc:
+            raise refusal_of(exc, node.onnx_model_filename, path, recorded=recorded) from exc
+        return CheckedNode(
+            payload=payload, notes=notes, recorded=recorded, seal=seal, context_path=path
+        )
 
 
 def recorded_identity(node: EpContextNode, notes: ContextNotes | None) -> HardwareIdentity:
@@ -215,8 +213,8 @@ def base_folder(path: str | None, options: SessionOptions) -> str | None:
     return os.path.dirname(model) or os.curdir if model is not None else None
 
 
-def parse_node(node: Node, file: str) -> EpContextNode:
-    """Parse an EPContext node.
+def parse_node(node: Node, loaded: LoadedModel) -> EpContextNode:
+    """Parse an EPContext node of a model.
 
     Raises:
         InvalidGraph: It is malformed.
@@ -224,7 +222,8 @@ def parse_node(node: Node, file: str) -> EpContextNode:
     try:
         return EpContextNode.from_node(node)
     except FormatError as exc:
-        raise refusal_of(exc.in_file(file), _name_in(node)) from exc
+        where = exc.in_file(loaded.description)
+        raise refusal_of(where, _name_in(node), loaded.user_path) from exc
 
 
 def _name_in(node: Node) -> str:

@@ -86,7 +86,7 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
         except BaseException as exc:
             prepared.release()
             if isinstance(exc, FileChangedError):
-                raise refusal_of(exc, "") from exc
+                raise refusal_of(exc, "", None) from exc
             raise
         for node in importer.imported:
             checks.store.mark_taken(node)
@@ -234,7 +234,7 @@ class Importer:
             ModelLoadCanceled: The caller asked to stop.
         """
         nodes = [
-            (index, parse_node(node, self._model))
+            (index, parse_node(node, self._checks.loaded))
             for index, node in enumerate(graph.nodes)
             if is_context_node(node)
         ]
@@ -383,7 +383,7 @@ def _call_import(
     except (InvalidGraph, EPFail) as exc:
         known = exc if isinstance(exc, InvalidGraph) else InvalidGraph(exc.message)
         reason = known.reason or Reason.VENDOR_REJECTED
-        hint = known.hint or recompile_hint(node.onnx_model_filename)
+        hint = known.hint or recompile_hint(node.onnx_model_filename, checked.context_path)
         shown = "" if "(reason: " in known.message else f" (reason: {reason})"
         mend = "" if hint in known.message else f" To fix this: {hint}"
         raise InvalidGraph(

@@ -177,7 +177,8 @@ def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
         for raw, node in checks.nodes:
             seal = checks.check(raw, node).seal
             if seal is not None:
-                raise refusal_of(seal.in_file(loaded.description), node.onnx_model_filename)
+                where = seal.in_file(loaded.description)
+                raise refusal_of(where, node.onnx_model_filename, loaded.user_path)
 
 
 def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:

@@ -39,13 +39,14 @@ def require_fit(
         InvalidGraph: It does not run here, or its node was edited.
         Fail: It runs, but not at its best, and `session.fail_on_suboptimal_compiled_model`.
     """
-    warning = require_identity(node, checked.recorded, ep, options)
+    path = checked.context_path
+    warning = require_identity(node, checked.recorded, ep, options, context_path=path)
     if checked.seal is not None:
         seal = checked.seal.in_file(file)
-        raise refusal_of(seal, node.onnx_model_filename, recorded=checked.recorded)
+        raise refusal_of(seal, node.onnx_model_filename, path, recorded=checked.recorded)
     missing = _missing_option(ep, checked)
     if missing:
-        hint = recompile_hint(node.onnx_model_filename, provider=node.source, option=missing)
+        hint = recompile_hint(node.onnx_model_filename, path, provider=node.source, option=missing)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the session has provider option {missing}, and the "
             f"payload was made without it (reason: {Reason.OPTIONS}). To fix this: {hint}",
@@ -55,7 +56,7 @@ def require_fit(
             hint=hint,
         )
     if checked.payload.weights is not None and not _shares_weights(ep):
-        hint = recompile_hint(node.onnx_model_filename)
+        hint = recompile_hint(node.onnx_model_filename, path)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
             f"{node.source} does not support them (reason: {Reason.FORMAT}). To fix this: {hint}",
@@ -79,9 +80,14 @@ def _shares_weights(ep: SupportsEpContext) -> bool:
 
 
 def require_identity(
-    node: EpContextNode, recorded: HardwareIdentity, ep: SupportsEpContext, options: SessionOptions
+    node: EpContextNode,
+    recorded: HardwareIdentity,
+    ep: SupportsEpContext,
+    options: SessionOptions,
+    *,
+    context_path: str | None,
 ) -> str:
-    """As `require_fit`, for one identity.
+    """As `require_fit`, for one identity; `context_path` is for the hint's command.
 
     Raises:
         InvalidGraph: It does not run here.
@@ -89,7 +95,7 @@ def require_identity(
     """
     verdict = ep.check_compatibility(recorded)
     if verdict.reason is not None or verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
-        again = recompile_hint(node.onnx_model_filename)
+        again = recompile_hint(node.onnx_model_filename, context_path)
         hint = f"{verdict.hint}, or {again}" if verdict.hint else again
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "

@@ -43,7 +43,7 @@ class WatchedFiles:
             info, stamp = os.fstat(descriptor), file.stamp
             is_same = info.st_size == stamp.size and info.st_mtime_ns == stamp.mtime_ns
             if not is_same and not file.is_detached:
-                raise refusal_of(FileChangedError(file.path, "under a running session"), "")
+                raise refusal_of(FileChangedError(file.path, "under a running session"), "", None)
 
     def close(self) -> None:
         """Close the files; calling it twice does nothing."""

@@ -81,6 +81,11 @@ class LoadedModel:
         return self.label or self.path or "model from memory"
 
     @property
+    def user_path(self) -> str | None:
+        """Path that a command may name; None for a model from memory, a cache or a package."""
+        return None if self.label else self.path
+
+    @property
     def stamps(self) -> tuple[FileStamp, ...]:
         """Of the model's files as they were read; none for a model from memory."""
         if self.stamp is None:

@@ -106,7 +106,7 @@ def read_source(path: Path) -> PackageSource:
             )
         digests = {name: digest_file(os.path.realpath(file)) for name, file in files.items()}
     except FormatError as exc:
-        raise refusal_of(exc.in_file(str(path)), "") from exc
+        raise refusal_of(exc.in_file(str(path)), "", None) from exc
     return _source_of(model, path.name, nodes, files, digests, frozenset(locations))
 
 

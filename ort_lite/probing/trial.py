@@ -42,6 +42,7 @@ class Suspect:
         present: Device and SDK that would load it.
         options: Provider options of the session.
         believed: Whether its maker is known, by more than what anybody can compute.
+        context_path: Of the context model; None if it is not a file of the user's.
     """
 
     node: EpContextNode
@@ -51,6 +52,7 @@ class Suspect:
     present: HardwareIdentity
     options: Mapping[str, str]
     believed: bool
+    context_path: str | None
 
     def key(self) -> str:
         """Key of a remembered verdict: payload, EP, options, device, driver and SDK."""

@@ -21,6 +21,7 @@ from small_models import feed, mlp
 from system_limits import WINDOWS, needs_special_files, needs_symlinks
 
 import ort_lite as ort
+from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,8 +204,8 @@ UNNAMED = "(this file does not record its name; see ort-lite compile --help)"
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("m.onnx", "ort-lite compile m.onnx"),
-        ("my model.onnx", 'ort-lite compile "my model.onnx"'),
+        ("m.onnx", "ort-lite compile MODEL --force"),
+        ("my model.onnx", 'ort-lite compile "my model.onnx" -o CONTEXT --force'),
         ("", UNNAMED),
         ("-o", UNNAMED),
         ("m\x1b[31m.onnx", UNNAMED),
@@ -217,6 +218,8 @@ def test_the_way_out_names_the_original_model(made: ContextModel, name: str, tol
     made.edit(set_attribute("onnx_model_filename", name))
     made.edit(set_attribute("ep_sdk_version", "2024.1.0"))
     error = refusal(made, "sdk_version")
+    for word, path in (("CONTEXT", made.path), ("MODEL", made.path.with_name("m.onnx"))):
+        told = told.replace(word, quote_argument(str(path)))
     assert error.hint.endswith(told)
     assert str(error).endswith(told), "nothing follows a command, so that it can be pasted"
     assert "\x1b" not in str(error)

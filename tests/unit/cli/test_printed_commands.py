@@ -9,8 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import onnx
 import pytest
 from system_limits import UNDER_WINE
 from unit.cli.conftest import write_dense
@@ -18,9 +19,6 @@ from unit.cli.test_documented_commands import ECHO, split_like_cmd, split_like_p
 
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.context.hints import quote_argument
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ANYWHERE = (
     "model.onnx",
@@ -122,3 +120,32 @@ def test_a_hint_quotes_the_model(
     assert result.code == code, result
     (command,) = re.findall(r'ort-lite \w+ (?:"[^"]*"|photo\.png| )+', result.err)
     assert name in shlex.split(command)
+
+
+@pytest.mark.parametrize("output", ["", "ship.onnx", "ship it.onnx", "out/dense_ctx.onnx"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in its folder", "elsewhere"])
+def test_the_command_that_compiles_a_model_again_replaces_the_context(
+    invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, *, inside: bool
+) -> None:
+    folder = tmp_path if inside else tmp_path.parent
+    prefix = "" if inside else f"{tmp_path.name}/"
+    monkeypatch.chdir(folder)
+    write_dense(tmp_path / "dense.onnx")
+    (tmp_path / "out").mkdir()
+    if output.startswith("out/") and not inside:
+        write_dense(folder / "dense.onnx")  # its name alone is recorded
+    named = ["-o", prefix + output] if output else []
+    made = invoke("compile", f"{prefix}dense.onnx", "-e", "openvino", *named)
+    assert made.code == ExitCode.OK, made
+    context = prefix + (output or "dense_ctx.onnx")
+    proto = onnx.load(context)
+    for node in proto.graph.node:
+        (version,) = [a for a in node.attribute if a.name == "ep_sdk_version"]
+        version.s = b"2024.1.0"
+    Path(context).write_bytes(proto.SerializeToString())
+    result = invoke("run", context, "--shape", "x=1x3")
+    assert result.code == ExitCode.INVALID_GRAPH
+    (command,) = re.findall(r"ort-lite (compile .+)", result.err)
+    again = invoke(*shlex.split(command.strip()))
+    assert again.code == ExitCode.OK, again
+    assert invoke("run", context, "--shape", "x=1x3").code == ExitCode.OK
