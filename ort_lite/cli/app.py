@@ -72,7 +72,7 @@ def run_command(arguments: Sequence[str]) -> int:
         click.echo(exc.format_message(), err=True)
         return ExitCode.USAGE
     except click.UsageError as exc:
-        return _report(ExitCode.USAGE, exc.format_message(), _help(exc), as_json=as_json)
+        return _report(ExitCode.USAGE, exc.format_message(), _help(exc, arguments), as_json=as_json)
     except click.ClickException as exc:
         return _report(ExitCode.USAGE, exc.format_message(), "", as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
@@ -84,8 +84,18 @@ def run_command(arguments: Sequence[str]) -> int:
     return int(result) if isinstance(result, int) else ExitCode.OK
 
 
-def _help(exc: click.UsageError) -> str:
-    return f"{exc.ctx.command_path} --help" if exc.ctx is not None else "ort-lite --help"
+def _help(exc: click.UsageError, arguments: Sequence[str]) -> str:
+    """Command that shows the help of the command that `arguments` name."""
+    if exc.ctx is not None:
+        return f"{exc.ctx.command_path} --help"
+    # click's parser knows only the option.
+    command: click.Command = root
+    path = ["ort-lite"]
+    for word in arguments:
+        if isinstance(command, click.Group) and word in command.commands:
+            command = command.commands[word]
+            path.append(word)
+    return f"{' '.join(path)} --help"
 
 
 def _report_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
@@ -110,7 +120,8 @@ def _report(
     line = " ".join(message.split())
     label = f"{status}: " if status else ""
     stop = "" if line.endswith((".", "!", "?")) else "."
-    end = "" if hint.endswith("?") else "."
+    # After a command, a full stop would be pasted as a part of it.
+    end = "" if hint.endswith("?") or hint.startswith("ort-lite ") or ": ort-lite " in hint else "."
     print_note(f"error: {label}{line}" + (f"{stop} Hint: {hint}{end}" if hint else ""))
     if as_json:
         error = {"status": status, "reason": reason, "message": message, "hint": hint}

@@ -25,7 +25,7 @@ from ort_lite.cli.output import (
     time_text,
 )
 from ort_lite.cli.path_type import PATH
-from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.cli.session_choice import open_session, require_devices, session_choice
 from ort_lite.cli.signing import passphrase_option, signing_entries
 from ort_lite.context.hints import quote_argument
 
@@ -145,6 +145,7 @@ def _compile(
     if replace and target.exists() and target.samefile(model):
         raise CommandError(ExitCode.USAGE, f"{target} is the model itself; name another output")
     if target.exists() and not replace:
+        require_devices(choice)  # without its device, --force would fail as well
         raise CommandError(
             ExitCode.COMPILE_FAILED,
             f"{target} exists already",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, size_text
 from ort_lite.cli.path_type import NamedPath
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     help="File to write; by default MODEL with the other extension. A name that ends in .ort is "
     "written in the ORT format, any other in ONNX.",
 )  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @json_option
-def convert(model: str, *, output: Path | None, as_json: bool) -> ExitCode:
+def convert(model: str, *, output: Path | None, force: bool, as_json: bool) -> ExitCode:
     """Convert MODEL without optimizing it.
 
     An .ort file of any version from 1 to 6 becomes version 6 where the output ends in .ort, too.
@@ -34,6 +35,7 @@ def convert(model: str, *, output: Path | None, as_json: bool) -> ExitCode:
     from ort_lite.options import SessionOptions
 
     path = output or Path(model).with_suffix(_other_extension(model))
+    _require_new(path, model, force=force)
     with closing(loader.load(model, SessionOptions())) as loaded:
         _write(loaded, path)
     size = path.stat().st_size
@@ -42,6 +44,24 @@ def convert(model: str, *, output: Path | None, as_json: bool) -> ExitCode:
     else:
         print_line(f"{path}  {size_text(size)}")
     return ExitCode.OK
+
+
+def _require_new(path: Path, model: str, *, force: bool) -> None:
+    """Check that the output may be written.
+
+    Raises:
+        CommandError: It exists and is to stay, or is the model.
+    """
+    if not path.exists():
+        return
+    if path.samefile(model):
+        raise CommandError(ExitCode.USAGE, f"{path} is the model itself; name another output")
+    if not force:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path} exists already",
+            hint="--force replaces it, -o names another file",
+        )
 
 
 def _other_extension(model: str) -> str:

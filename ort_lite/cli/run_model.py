@@ -113,11 +113,10 @@ def run(  # noqa: PLR0913 - one parameter an option
     from ort_lite.cli.arrays import save_arrays
     from ort_lite.cli.comparison import compare_outputs
     from ort_lite.cli.format_outputs import labels_of, read_labels, value_lines
-    from ort_lite.cli.peers import PEERS, run_named
+    from ort_lite.cli.peers import run_named
 
     model, files = _model_and_inputs(paths, named_model)
-    if compare is not None and compare not in PEERS and not compare.endswith(".npz"):
-        raise click.UsageError(f"--compare {compare}: expected {', '.join(PEERS)} or a .npz file")
+    _check_comparison(compare, reference)
     if output is not None and output.suffix != ".npz":
         raise click.UsageError(f"-o {output}: expected a .npz file")
     names = read_labels(labels) if labels is not None else None
@@ -169,6 +168,22 @@ def _model_and_inputs(paths: Sequence[str], named: Path | None) -> tuple[Path, S
         command = " ".join(("ort-lite run", *map(quote_argument, (models[0], *others))))
         raise click.UsageError(f"{paths[0]} is not a model; name the model first: {command}")
     return Path(paths[0]), paths[1:]
+
+
+def _check_comparison(compare: str | None, reference: Path | None) -> None:
+    """Check --compare and --reference before anything runs.
+
+    Raises:
+        UsageError: One has no meaning.
+    """
+    from ort_lite.cli.peers import PEERS
+
+    if compare is not None and compare not in PEERS and not compare.endswith(".npz"):
+        raise click.UsageError(f"--compare {compare}: expected {', '.join(PEERS)} or a .npz file")
+    if reference is not None and compare not in PEERS:
+        raise click.UsageError(
+            f"--reference {reference} is for --compare {' or --compare '.join(PEERS)}"
+        )
 
 
 def _reference_outputs(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str, object]:

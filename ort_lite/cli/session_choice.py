@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_contexts import SharedContexts
     from ort_lite.options import SessionOptions
     from ort_lite.session import InferenceSession
+    from ort_lite.status import EPFail
 
 log = logging.getLogger(__name__)
 
@@ -186,13 +187,9 @@ def open_session(
                 model, options, providers=choice.providers, enable_fallback=0
             )
     except EPFail as exc:
-        if _devices_open(options, choice):
+        if _open_devices(options, choice) is None:
             raise
-        raise CommandError(
-            ExitCode.NO_HARDWARE,
-            exc.message,
-            hint="run ort-lite devices to list the available ones",
-        ) from exc
+        raise _no_hardware(exc) from exc
     _report_session(session, model, options, choice)
     return session
 
@@ -237,18 +234,44 @@ def _require_named(choice: SessionChoice) -> None:
         require_present(name)
 
 
-def _devices_open(options: SessionOptions, choice: SessionChoice) -> bool:
-    """Whether the devices can be opened, so that a failure has another cause."""
+def require_devices(choice: SessionChoice) -> None:
+    """Check that the chosen devices are present, for a command that has yet another reason to end.
+
+    Raises:
+        CommandError: NO_HARDWARE; a requested execution provider has no device here.
+        OrtLiteError: An option has a value that its execution provider refuses.
+    """
+    from ort_lite.status import EPFail
+
+    try:
+        _require_named(choice)
+    except EPFail as exc:
+        raise _no_hardware(exc) from exc
+    problem = _open_devices(choice.session_options(), choice)
+    if problem is not None:
+        raise _no_hardware(problem) from problem
+
+
+def _no_hardware(exc: EPFail) -> CommandError:
+    return CommandError(
+        ExitCode.NO_HARDWARE,
+        exc.message,
+        hint="run ort-lite devices to list the available ones",
+    )
+
+
+def _open_devices(options: SessionOptions, choice: SessionChoice) -> EPFail | None:
+    """Open and release the devices; the error if one cannot be opened, None if all can."""
     from ort_lite.providers.provider_list import add_defaults, open_all, read_requests
     from ort_lite.status import EPFail
 
     try:
         opened = open_all(add_defaults(options, read_requests(choice.providers, None)))
-    except EPFail:
-        return False
+    except EPFail as exc:
+        return exc
     for ep in opened:
         ep.release()
-    return True
+    return None
 
 
 def parse_dimension(text: str) -> tuple[str, int]:

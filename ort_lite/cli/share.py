@@ -12,7 +12,7 @@ from ctx_formats.removal import remove_file
 from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
-from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.cli.session_choice import open_session, require_devices, session_choice
 from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def share(
     chosen = _merge_options(choice, provider_pairs, config_pairs)
     present = [target for target in map(_target, paths) if target.exists()]
     if present and not force:
+        require_devices(chosen)  # without its device, --force would fail as well
         raise CommandError(
             ExitCode.COMPILE_FAILED,
             f"{present[0]} exists already",

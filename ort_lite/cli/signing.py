@@ -125,11 +125,16 @@ def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str,
 
     Raises:
         UsageError: A passphrase has no key.
+        InvalidArgument: The key or its passphrase cannot be read.
     """
     from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
 
     if key is None and passphrase_file is not None:
         raise click.UsageError(f"--passphrase-file {passphrase_file}: name the key with --sign")
+    if key is not None:  # before a model is compiled that could not be signed
+        from ort_lite.trust.private_keys import read_passphrase, read_signer
+
+        read_signer(key, None if passphrase_file is None else read_passphrase(passphrase_file))
     named = {SIGN_KEY: key, PASSPHRASE_KEY: passphrase_file}
     return {entry: str(path) for entry, path in named.items() if path is not None}
 

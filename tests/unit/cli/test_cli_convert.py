@@ -58,3 +58,21 @@ def test_a_model_that_the_format_cannot_hold_leaves_no_file(
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     assert invoke("convert", str(tmp_path / "m.onnx")).code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_an_existing_file_is_replaced_with_force_alone(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, other = tmp_path / "m.onnx", tmp_path / "m.ort"
+    before = mlp().SerializeToString()
+    path.write_bytes(before)
+    assert invoke("convert", path).code == 0
+    refused = invoke("convert", other)
+    assert refused.code == 2
+    assert "m.onnx exists already. Hint: --force replaces it" in refused.err
+    assert path.read_bytes() == before
+    itself = invoke("convert", path, "-o", path, "--force")
+    assert itself.code == 2
+    assert "is the model itself" in itself.err
+    assert invoke("convert", other, "--force").code == 0
+    onnx.checker.check_model(path)

@@ -89,14 +89,15 @@ def test_json_tells_an_error_on_stdout_too(invoke, tmp_path: Path) -> None:
     assert result.err.startswith("error: NO_SUCHFILE")
 
 
+def device_names(invoke) -> set[str]:
+    """Names of all devices of this machine."""
+    found = invoke("devices", "--json").json["execution_providers"]
+    return {device["name"] for ep in found for device in ep["devices"]}
+
+
 @pytest.mark.parametrize("device", ["NPU", "GPU.7"])
 def test_a_device_that_is_not_here_is_exit_code_3(invoke, model: Path, device: str) -> None:
-    found = {
-        d["name"]
-        for ep in invoke("devices", "--json").json["execution_providers"]
-        for d in ep["devices"]
-    }
-    if device in found:
+    if device in device_names(invoke):
         pytest.skip(f"this machine has a {device}")
     result = invoke("compile", model, "-e", "openvino", "-O", f"device_type={device}")
     refused(result, ExitCode.NO_HARDWARE, f"'{device}'.*ort-lite devices")
@@ -116,6 +117,17 @@ def test_an_existing_context_is_not_replaced(invoke, context: Path, model: Path)
     result = invoke("compile", model, "-o", context, "-e", "openvino")
     refused(result, ExitCode.COMPILE_FAILED, "exists already")
     assert context.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["compile", "share"])
+def test_an_absent_device_is_told_before_an_existing_context(
+    invoke, context: Path, model: Path, command: str
+) -> None:
+    """`--force` would not help."""
+    if "NPU" in device_names(invoke):
+        pytest.skip("this machine has an NPU")
+    refused(invoke(command, model, "--device", "npu"), ExitCode.NO_HARDWARE, "no device 'NPU'")
+    assert context.exists()
 
 
 def test_a_folder_that_is_not_there_is_named(invoke, model: Path) -> None:

@@ -298,3 +298,32 @@ def test_another_file_in_a_matrix_s_place_is_named(
     assert result.code == ExitCode.USAGE
     assert words in result.err
     assert "ort-lite hw init MODEL" in result.err
+
+
+def test_a_compiled_model_on_another_provider_names_its_own(invoke, context: Path) -> None:
+    result = invoke("run", context, "-e", "cpu")
+    assert result.code == ExitCode.NO_HARDWARE
+    assert (
+        "Hint: the model is compiled for OpenVINOExecutionProvider: use -e openvino" in result.err
+    )
+    assert invoke("run", context, "-e", "openvino", "--shape", "x=1x3").code == ExitCode.OK
+
+
+def test_a_reference_without_a_comparison_is_refused(invoke, model: Path) -> None:
+    for compare in ((), ("--compare", "expected.npz")):
+        result = invoke("run", model, "--reference", model, *compare)
+        assert result.code == ExitCode.USAGE
+        assert "--reference" in result.err
+        assert "--compare onnxruntime or --compare cpu" in result.err
+
+
+def test_a_key_that_is_absent_is_named_before_the_model_is_compiled(invoke, model: Path) -> None:
+    result = invoke("compile", model, "--sign", model.parent / "release.key")
+    assert result.code == ExitCode.USAGE
+    assert "release.key cannot be read" in result.err
+    assert not model.with_name("dense_ctx.onnx").exists()
+
+
+def test_an_option_without_its_value_names_the_command_for_help(invoke) -> None:
+    hint = invoke("cache", "ls", "--dir").err.rstrip()
+    assert hint.endswith("Hint: ort-lite cache ls --help"), "no full stop behind a command"
