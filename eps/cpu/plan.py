@@ -99,6 +99,15 @@ class Plan(SlotProgram, CompiledPartition):
         with np.errstate(all="ignore"):
             return copy_shared(self._compute(inputs, current_run()), inputs)
 
+    def run_body(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """See SupportsBodyRuns: the plan around it has set how numpy treats errors.
+
+        That one also owns what it gives to its caller.
+        """
+        if len(inputs) != self._input_count:
+            self._refuse(len(inputs))
+        return self._compute(inputs, current_run())
+
     def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
         """See SupportsBoundRuns: kernels write large outputs to arrays where these are bound."""
         context = current_run()
@@ -141,7 +150,11 @@ class Plan(SlotProgram, CompiledPartition):
     def _run_steps(self, env: list[Value]) -> None:
         """As the base class, without a call for each step: small nodes take a microsecond."""
         for fn, node, inputs, outputs, release in self._program:
-            result = call_kernel(fn, [env[slot] for slot in inputs], node)
+            arguments = [env[slot] for slot in inputs]
+            try:
+                result = fn(*arguments)
+            except (RuntimeException, *KERNEL_ERRORS) as exc:
+                raise _name_node(exc, node, arguments) from exc
             if type(result) is tuple:
                 for slot, value in zip(outputs, result, strict=False):
                     env[slot] = value if type(value) is np.ndarray else as_value(value)
@@ -154,7 +167,10 @@ class Plan(SlotProgram, CompiledPartition):
         fn, node, *_ = self._program[index]
         if log.isEnabledFor(EACH_NODE):
             log.log(EACH_NODE, "Computing kernel: %s", node.name or node.op_type)
-        result = call_kernel(fn, arguments, node)
+        try:
+            result = fn(*arguments)
+        except (RuntimeException, *KERNEL_ERRORS) as exc:
+            raise _name_node(exc, node, arguments) from exc
         return [as_value(value) for value in (result if type(result) is tuple else (result,))]
 
     def _label(self, index: int) -> NodeLabel:
@@ -191,32 +207,20 @@ class Plan(SlotProgram, CompiledPartition):
 
 
 class BodyPlan(Plan):
-    """The plan of a subgraph or function body, run by a kernel of the plan around it.
-
-    That one has set how numpy treats errors, and what it gives to its caller it owns.
-    """
+    """The plan of a function body, and of subgraphs in it: always run by a kernel of another."""
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, which may share memory with inputs and constants."""
-        if len(inputs) != self._input_count:
-            self._refuse(len(inputs))
-        return self._compute(inputs, current_run())
+        return self.run_body(inputs)
 
 
-def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:
-    """`fn(*arguments)`; what it raises names the node.
-
-    Raises:
-        RuntimeException: With ONNX Runtime's text, and what the kernel was given.
-    """
-    try:
-        return fn(*arguments)
-    except RuntimeException as exc:  # a node inside a body
-        raise RuntimeException(_failure(node, exc.message)) from exc
-    except KERNEL_ERRORS as exc:
-        described = ", ".join(_describe_value(value) for value in arguments)
-        text = str(exc) or type(exc).__name__
-        raise RuntimeException(_failure(node, f"{text} (inputs: {described})")) from exc
+def _name_node(error: Exception, node: Node, arguments: Sequence[Value]) -> RuntimeException:
+    """An error of a kernel with ONNX Runtime's text, the node, and what the kernel was given."""
+    if isinstance(error, RuntimeException):  # of a node inside a body
+        return RuntimeException(_failure(node, error.message))
+    described = ", ".join(_describe_value(value) for value in arguments)
+    text = str(error) or type(error).__name__
+    return RuntimeException(_failure(node, f"{text} (inputs: {described})"))
 
 
 def _failure(node: Node, message: str) -> str:

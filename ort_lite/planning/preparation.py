@@ -330,7 +330,12 @@ def _compile_missing(
             rules.progress(name, count, len(missing))
         bodies = _bodies(ep, changed, rules, runs)
         try:
-            fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=rules.progress)
+            fused = FusedNode(
+                name=name,
+                graph=changed,
+                bodies=_runnables(ep, bodies),
+                progress=rules.progress,
+            )
             compiled = _compile_one(ep, fused, part)
         except _Declined:
             if changed is subgraph:
@@ -339,7 +344,8 @@ def _compile_missing(
             for body in bodies.values():
                 body.release()
             changed, bodies = subgraph, _bodies(ep, subgraph, rules, runs)
-            compiled = _compile_one(ep, replace(fused, graph=changed, bodies=bodies), part)
+            fused = replace(fused, graph=changed, bodies=_runnables(ep, bodies))
+            compiled = _compile_one(ep, fused, part)
         done[part] = Partition(
             ep=ep,
             name=name,
@@ -430,6 +436,24 @@ def _bodies(
 
             named_bodies[i, key] = prepare(body, rules, runs * expected_runs(subgraph, i))
     return named_bodies
+
+
+def _runnables(
+    ep: ExecutionProvider, bodies: Mapping[tuple[int, str], PreparedGraph]
+) -> dict[tuple[int, str], Runnable]:
+    """Each body as a kernel of `ep` runs it."""
+    if not bodies:
+        return {}
+    from ort_lite.planning.lone_bodies import choose_runnable  # noqa: PLC0415 - lazy: rare
+
+    runnables: dict[tuple[int, str], Runnable] = dict(bodies)
+    for key, body in bodies.items():
+        only = body.partitions[0] if len(body.partitions) == 1 else None
+        if only is not None and only.ep is ep and only.empty is None:
+            runnables[key] = choose_runnable(
+                body, body.graph, only.compiled, only.inputs, only.outputs
+            )
+    return runnables
 
 
 def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> CompiledPartition:

@@ -49,15 +49,25 @@ class ScanOutputs:
     def add(self, results: Sequence[Array]) -> None:
         """Keep what one iteration gave.
 
+        A view of a part is copied: it would keep all of an array, which may be a growing state.
+
         Raises:
             ValueError: There is no room for all of it in one tensor.
         """
         for kept, item in zip(self.items, results, strict=True):
-            kept.append(item)
+            kept.append(_without_rest(item))
             self._bytes += item.nbytes + _OVERHEAD
         if self._bytes > self._checked_bytes:
             check_allocation((self._bytes,), np.dtype(np.uint8))
             self._checked_bytes = self._bytes + NO_QUESTION_BYTES
+
+
+def _without_rest(item: Array) -> Array:
+    """`item`, or a copy of it if it is a part of a larger array."""
+    owner = item
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return item if owner.nbytes <= item.nbytes else item.copy()
 
 
 def is_true(condition: Array) -> bool:

@@ -80,7 +80,7 @@ def _range(_: KernelInfo) -> KernelFn:
     kept: list[tuple[object, Array]] = []  # of whole numbers: start, delta and dtype, and values
 
     def values(start: Array, limit: Array, delta: Array) -> Array:
-        first, last, step = (x.flat[0].item() for x in (start, limit, delta))
+        first, last, step = start.item(0), limit.item(0), delta.item(0)
         if step == 0:
             raise ValueError("delta in Range operator can not be zero!")
         if isinstance(first, int):

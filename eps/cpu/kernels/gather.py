@@ -23,7 +23,10 @@ def checked_indices(indices: Array, size: int) -> Array:
     """
     if not indices.size:
         return indices
-    low, high = int(indices.min()), int(indices.max())
+    if indices.size == 1:  # of a shape, as a rule
+        low = high = int(indices.item())
+    else:
+        low, high = int(indices.min()), int(indices.max())
     if low < -size or high >= size:
         wrong = low if low < -size else high
         raise IndexError(
@@ -44,7 +47,7 @@ def _gather(info: KernelInfo) -> KernelFn:
         shape = (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
         if indices.size * x.nbytes > NO_QUESTION_BYTES:
             check_allocation(shape, x.dtype)
-        return np.take(x, checked_indices(indices, x.shape[at]), at)
+        return np.asarray(x.take(checked_indices(indices, x.shape[at]), at))
 
     return gather
 
