@@ -73,6 +73,18 @@ class Judge:
             left |= self._judge_partition(scale, group, movable)
         return left
 
+    def estimate(self, graph: Graph, ep: ExecutionProvider, nodes: Sequence[int]) -> float | None:
+        """Microseconds of a partition on `ep`, crossings, launch and compile included.
+
+        None if `ep` has no costs.
+        """
+        costs, at_home = ep.placement_costs(), self.home.placement_costs()
+        if costs is None or at_home is None:
+            return None
+        scale = _Scale(graph, costs, at_home, find_folded(graph))
+        balance = scale.balance(nodes)
+        return balance.there + balance.crossing + scale.fixed_cost(nodes, self.runs)
+
     def _judge_partition(
         self, scale: _Scale, group: Sequence[int], movable: frozenset[int]
     ) -> dict[int, str]:

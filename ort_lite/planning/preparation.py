@@ -210,6 +210,8 @@ class PreparationRules:
         names: How often each `<EP>_<metadef>` was given out in this session.
         digests: Of bodies of control flow; see `metadef_id`.
         judged: Whether EPs get only nodes that pay there (`session.placement`).
+        ordered: Whether the order of `eps` is the user's; if not, an EP that runs every node may
+            get them before one that comes earlier.
     """
 
     eps: Sequence[ExecutionProvider]
@@ -221,6 +223,7 @@ class PreparationRules:
     names: dict[str, int] = field(default_factory=dict)
     digests: MutableMapping[Graph, bytes] = field(default_factory=WeakKeyDictionary)
     judged: bool = False
+    ordered: bool = True
 
     def judge(self, runs: float) -> Judge | None:
         """Says which nodes pay; None where all do, and where a context settles it."""
@@ -267,6 +270,10 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
             assignment = assign(
                 graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked, judge=judge
             )
+            if judge is not None and not (rules.ordered or declined or graph.is_body):
+                from ort_lite.planning.whole_graph import keep_whole  # noqa: PLC0415 - lazy: reload
+
+                assignment = keep_whole(graph, rules.eps, assignment, judge)
             assigned = set(assignment.parts)
             for part in [p for p in done if p not in assigned]:
                 done.pop(part).release()

@@ -103,6 +103,7 @@ class LoadRequest:
         planned: Whether `choice` is this start's own plan, so that which EPs the model needs is
             not known of an earlier one.
         transformed: The model's graph, where the plan has transformed it already.
+        ordered: Whether the order of `eps` is the user's, and not that of a default list.
     """
 
     options: SessionOptions
@@ -118,6 +119,7 @@ class LoadRequest:
     measured: bool = False
     planned: bool = False
     transformed: TransformedGraph | None = None
+    ordered: bool = True
 
     def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""
@@ -132,6 +134,7 @@ class LoadRequest:
             forbid_compile=self.options.flag("session.disable_model_compile"),
             canceled=self.is_canceled,
             progress=self.options.progress,
+            ordered=self.ordered,
         )
 
     def with_options(self, options: SessionOptions) -> LoadRequest:

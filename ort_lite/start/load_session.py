@@ -217,6 +217,7 @@ class SessionLoader:
             disabled=self.disabled,
             requested=() if self.fallback.notes else providers,
             choice=choice,
+            ordered=any(provider.explicit for provider in providers),
         )
 
     def _measure(self, source: ModelSource) -> ModelSource:

@@ -13,12 +13,14 @@ from onnx import TensorProto, helper
 
 import ort_lite as ort
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import replace
 from ort_lite.ep import Capability, ExecutionProvider, PlacementCosts
 from ort_lite.model import loader
 from ort_lite.model.shape_inference import infer_types
 from ort_lite.planning.expected_runs import ASSUMED_TRIPS, expected_runs
 from ort_lite.planning.judge_placement import Judge
 from ort_lite.planning.partitioner import assign
+from ort_lite.planning.whole_graph import keep_whole
 from ort_lite.start.placement_option import ALL, PAYS, choose_placement
 
 if TYPE_CHECKING:
@@ -178,6 +180,48 @@ def test_the_reason_has_the_figures() -> None:
         "left to Home: a crossing costs more than it saves "
         "(about 1 us there, 0 us here and 10 us for the crossing)"
     )
+
+
+def test_of_a_default_list_an_ep_that_runs_every_node_gets_them_from_another() -> None:
+    graph = chain("MatMul Neg MatMul Abs")
+    eps = [Priced("First", "MatMul", FAST), Priced("Second", "MatMul Neg Abs", FAST)]
+    eps.append(Priced("Home", "", HOME))
+    judge = Judge(eps[-1])
+    apart = assign(graph, eps, judge=judge)
+    assert names(apart, eps) == ["First", "Second", "First", "Second"]
+    whole = keep_whole(graph, eps, apart, judge)
+    assert names(whole, eps) == ["Second"] * 4
+    assert len(whole.parts) == 1
+    assert whole.refusals[0]["First"] == (
+        "left to Second, which runs every node: about 21 us, and 81 us in 4 partitions"
+    )
+
+
+def test_an_ep_that_would_take_longer_than_the_pieces_does_not_get_the_whole_graph() -> None:
+    graph = chain("MatMul Neg MatMul Abs")
+    slow = replace(FAST, product_rate=1_000)
+    eps = [
+        Priced("First", "MatMul", FAST),
+        Priced("Second", "MatMul Neg Abs", slow),
+        Priced("Home", "", HOME),
+    ]
+    judge = Judge(eps[-1])
+    apart = assign(graph, eps, judge=judge)
+    assert keep_whole(graph, eps, apart, judge) is apart
+
+
+def test_an_ep_without_a_node_does_not_get_the_whole_graph() -> None:
+    """It may have to compile again for each new set of shapes, and nothing else does."""
+    graph = chain("MatMul Neg MatMul Abs")
+    eps = [
+        Priced("First", "MatMul", FAST),
+        Priced("Second", OPERATORS, FAST),
+        Priced("Home", OPERATORS, HOME),
+    ]
+    judge = Judge(eps[-1])
+    apart = assign(graph, eps, judge=judge)
+    assert names(apart, eps) == ["First", "Home", "First", "Home"]
+    assert keep_whole(graph, eps, apart, judge) is apart
 
 
 def test_a_free_dimension_is_assumed_alike_every_time() -> None:

@@ -118,6 +118,56 @@ def test_a_provider_is_opened_for_nodes_that_the_first_one_leaves() -> None:
     np.testing.assert_allclose(answer, expected, rtol=1e-3, atol=1e-3)
 
 
+def recurrent_between_products() -> onnx.ModelProto:
+    """A DynamicQuantizeLSTM, which OpenVINO does not run, between products, which it does."""
+    steps, size = 512, 256
+    numbers = np.random.default_rng(0)
+    weights = {
+        "w1": numbers.standard_normal((size, size)).astype(np.float32) / 16,
+        "w2": numbers.standard_normal((size, size)).astype(np.float32) / 16,
+        "w": numbers.integers(-100, 100, (1, size, 4 * size), np.int8),
+        "r": numbers.integers(-100, 100, (1, size, 4 * size), np.int8),
+        "scale": np.full(1, 2e-4, np.float32),
+        "zero": np.zeros(1, np.int8),
+    }
+    lstm = ["a", "w", "r", "", "", "", "", "", "scale", "zero", "scale", "zero"]
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w1"], ["a"]),
+            helper.make_node(
+                "DynamicQuantizeLSTM", lstm, ["b"], domain="com.microsoft", hidden_size=size
+            ),
+            helper.make_node("Reshape", ["b", "shape"], ["c"]),
+            helper.make_node("MatMul", ["c", "w2"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [steps, 1, size])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [steps, size])],
+        [
+            *(onnx.numpy_helper.from_array(value, name) for name, value in weights.items()),
+            onnx.numpy_helper.from_array(np.array([steps, size]), "shape"),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def test_the_second_provider_gets_a_graph_that_it_runs_as_a_whole() -> None:
+    proto = recurrent_between_products()
+    source = proto.SerializeToString()
+    x = np.random.default_rng(1).standard_normal((512, 1, 256)).astype(np.float32)
+    with ort.InferenceSession(source) as session:
+        explained = session.explain()
+        (answer,) = session.run(None, {"x": x})
+    assert explained.node_counts() == {OPENCL: 4}
+    assert f"left to {OPENCL}, which runs every node" in str(explained)
+    (expected,) = onnxruntime.InferenceSession(source).run(None, {"x": x})
+    # A difference of one step of quantisation in a state stays in the sequence.
+    np.testing.assert_allclose(answer, expected, atol=0.02)
+    with ort.InferenceSession(source, providers=[OPENVINO, OPENCL]) as session:
+        assert session.explain().node_counts()[OPENVINO] > 0
+
+
 def test_the_second_start_opens_what_ran_nodes(tmp_path: Path) -> None:
     options = ort.SessionOptions()
     options.add_session_config_entry("session.ep_context_cache", "1")
