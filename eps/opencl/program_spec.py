@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,9 @@ _WINOGRAD = re.compile(r"winograd(\d)_")
 INTEGER_LABEL = "integer_"
 """Prefix of the names of kernels that sum products of integers."""
 
-_FEW_BITS = re.compile(r"weights\d+bit_")
-"""See `codegen/block_matmul.py`: the name of a product with weights of few bits."""
+_READS_IN_ORDER = re.compile(r"weights\d+bit_|weight_rows_|cache_|attention_")
+"""Names of products with weights of few bits (`codegen/block_matmul.py`), which read all of them in
+order, and of kernels that read a few rows of a table (`block_gather.py`, `cache_place.py`)."""
 
 ENTRY = "entry"
 """Name of a program's only kernel, where it has one that calls all others."""
@@ -105,7 +107,7 @@ class ProgramPort:
     @property
     def nbytes(self) -> int:
         """Size of the tensor in bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
+        return prod(self.shape) * int(np.dtype(self.dtype).itemsize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +165,11 @@ class ProgramSpec:
 
     @property
     def stream_digests(self) -> frozenset[str]:
-        """Digests of the weights of products with few bits, which each run reads in order."""
+        """Digests of weights that each run reads in order, or a few rows of."""
         return frozenset(
             self.weights[argument.index].digest
             for call in self.calls
-            if _FEW_BITS.match(call.kernel)
+            if _READS_IN_ORDER.match(call.kernel)
             for argument in call.arguments
             if isinstance(argument, WeightArgument)
         )

@@ -180,12 +180,13 @@ def _decode_port_uses(
             sides.append(None)
             continue
         uses = []
+        place = ArenaSpan(port.offset, port.nbytes)
         for use in array(row, "uses.argument"):
             first, second = array(use, "uses.argument", 2)
             call = number(first, "uses.call", 0, len(spec.calls) - 1)
             taken = spec.calls[call].arguments
             index = number(second, "uses.argument", 0, len(taken) - 1)
-            if taken[index] != ArenaSpan(port.offset, port.nbytes):
+            if taken[index] != place:
                 raise FormatError("uses.argument", f"{taken[index]}", f"the memory of {port.name}")
             uses.append((call, index))
         sides.append(tuple(uses))

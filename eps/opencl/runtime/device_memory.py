@@ -40,22 +40,40 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     Raises:
         OpenCLError: The device has not enough.
     """
-    return _allocate(context, flags, size).count_in(context, size)
+    buffer, _ = _allocate(context, flags, size)
+    return buffer.count_in(context, size)
 
 
-def _allocate(context: Context, flags: int, size: int) -> Buffer:
+def allocate_zeros(context: Context, flags: int, size: int, queue: Queue) -> Buffer:
+    """As `allocate`, of zeros once the queue's commands have ended.
+
+    New pages of the system are zeros, and take no memory before they are used: what users bind
+    tensors of their own to has room in a program's arena, too.
+
+    Raises:
+        OpenCLError: The device has not enough.
+    """
+    buffer, is_zero = _allocate(context, flags, size)
+    buffer.count_in(context, size)
+    if not is_zero:
+        queue.clear(buffer, size)
+    return buffer
+
+
+def _allocate(context: Context, flags: int, size: int) -> tuple[Buffer, bool]:
+    """The memory, and whether it is known to be zeros."""
     device = context.device
     shared = device.type & CL_DEVICE_TYPE_CPU and device.host_unified_memory
     if sys.platform != "linux" or not shared or size < LARGE_PAGE:
-        return Buffer.of(context, flags, size)
+        return Buffer.of(context, flags, size), False
     try:
         memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE)
     except OSError:  # a limit on address space, or a kernel without large pages
-        return Buffer.of(context, flags, size)
+        return Buffer.of(context, flags, size), False
     content = np.frombuffer(memory, np.uint8)
     start = -content.ctypes.data % LARGE_PAGE
-    return Buffer.from_host(context, flags, content[start : start + size])
+    return Buffer.from_host(context, flags, content[start : start + size]), True
 
 
 @dataclass(slots=True)

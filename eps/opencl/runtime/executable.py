@@ -17,7 +17,7 @@ from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, ArenaSpan, Weight, WeightArgument
 from eps.opencl.runtime.compiler_binding import compiler_binding
-from eps.opencl.runtime.device_memory import allocate
+from eps.opencl.runtime.device_memory import allocate_zeros
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.runtime.room import needed_memory, own_bytes, require_room
 from eps.opencl.sdk_errors import opencl_errors
@@ -206,9 +206,7 @@ class Executable:
         self.program = program
 
     def _allocate_zeros(self, context: Context, size: int) -> Buffer:
-        buffer = allocate(context, CL_MEM_READ_WRITE, size)
-        self._queue.clear(buffer, size)
-        return buffer
+        return allocate_zeros(context, CL_MEM_READ_WRITE, size, self._queue)
 
     def _prepare_launches(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
         spec = self.spec

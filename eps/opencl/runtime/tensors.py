@@ -18,7 +18,7 @@ from eps.opencl.cl.rare_calls import rare_calls
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.device import find_devices, fitting_devices, open_context
 from eps.opencl.runtime.device_access import CopyCounter, DeviceAccess
-from eps.opencl.runtime.device_memory import allocate
+from eps.opencl.runtime.device_memory import allocate, allocate_zeros
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import (
     BindingError,
@@ -43,6 +43,11 @@ GPU = 1
 """OrtDevice::GPU of ortdevice.h."""
 
 _memories: weakref.WeakValueDictionary[int, OpenCLMemory] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[tuple[str, int, int], OpenCLMemory] = (
+    weakref.WeakValueDictionary()
+)
+"""By the arguments of `find_memory`, while a session or a tensor uses it: asking the drivers for
+their devices takes half a millisecond, and a decoder has 48 caches."""
 _making = Lock()
 
 
@@ -63,6 +68,22 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     """
     if device_name not in ("opencl", "gpu"):
         return None
+    key = device_name, device_id, vendor_id
+    memory = _known.get(key)
+    if memory is None:
+        listed = _find_device(*key)
+        if listed is None:
+            return None
+        memory = _known[key] = shared_memory(DeviceAccess(listed))
+    return memory
+
+
+def _find_device(device_name: str, device_id: int, vendor_id: int) -> ListedDevice | None:
+    """As `find_memory`; None where there is no GPU.
+
+    Raises:
+        EPFail: The device does not exist.
+    """
     devices = ranked_devices()
     if device_name == "gpu":
         devices = [listed for listed in devices if listed.device.type & CL_DEVICE_TYPE_GPU]
@@ -73,7 +94,7 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     if not 0 <= device_id < len(devices):
         there = "; ".join(f"{i}: {one.kind} {one.label}" for i, one in enumerate(devices))
         raise BindingError(f"{device_name} device {device_id} does not exist; found {there}")
-    return shared_memory(DeviceAccess(devices[device_id]))
+    return devices[device_id]
 
 
 def find_memory_of(options: OpenCLOptions) -> OpenCLMemory:
@@ -154,10 +175,11 @@ class OpenCLMemory(DeviceMemory):
         size = max(tensor.nbytes, 1)
         self.require_room(size, f"{dtype}{list(shape)}")
         with opencl_errors(f"allocating {size} bytes for {dtype}{list(shape)}"):
-            buffer = allocate(self.context, CL_MEM_READ_WRITE, size)
             if zeros:
-                self.queue.clear(buffer, size)
+                buffer = allocate_zeros(self.context, CL_MEM_READ_WRITE, size, self.queue)
                 self.queue.finish()
+            else:
+                buffer = allocate(self.context, CL_MEM_READ_WRITE, size)
         tensor.own(buffer)
         return tensor
 

@@ -14,7 +14,8 @@ from system_limits import needs_posix
 from eps.opencl.cl.constants import CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import device_memory
-from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
+from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate, allocate_zeros
+from eps.opencl.runtime.tensors import find_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,3 +83,39 @@ def test_without_them_memory_is_the_drivers(
     else:
         monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)  # type: ignore[attr-defined] # patched where it is used
     assert_keeps(context, allocate(context, CL_MEM_READ_WRITE, SIZE))
+
+
+@pytest.mark.parametrize("size", [4096, SIZE])
+def test_zeros_are_zeros(context: Context, size: int) -> None:
+    queue = Queue(context)
+    buffer = allocate_zeros(context, CL_MEM_READ_WRITE, size, queue)
+    found = np.ones(size, np.uint8)
+    queue.read(found, buffer)
+    assert not found.any()
+    buffer.release()
+
+
+@needs_posix
+@pytest.mark.skipif(not SMAPS.exists(), reason="no /proc/self/smaps here")
+def test_zeros_take_no_memory_before_they_are_used(context: Context) -> None:
+    def resident() -> int:
+        """Bytes, of private memory alone."""
+        text = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(text.partition("RssAnon:")[2].split()[0]) << 10
+
+    size = 64 * LARGE_PAGE
+    queue, before = Queue(context), resident()
+    buffer = allocate_zeros(context, CL_MEM_READ_WRITE, size, queue)
+    queue.finish()
+    assert resident() - before < size // 4
+    buffer.release()
+
+
+def test_memory_is_found_again_while_it_is_in_use() -> None:
+    memory = find_memory("opencl", 0, -1)
+    assert memory is not None
+    assert find_memory("opencl", 0, -1) is memory
+    tensor = memory.allocate((2, 3), np.dtype(np.float32))
+    assert tensor.memory is memory
+    with pytest.raises(RuntimeError, match="opencl device 99 does not exist"):
+        find_memory("opencl", 99, -1)

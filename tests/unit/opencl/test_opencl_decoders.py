@@ -127,3 +127,19 @@ def test_a_reloaded_decoder_gives_the_same_bits(tmp_path: Path) -> None:
     for first, second in zip(before, after, strict=True):
         for name, value in first.items():
             np.testing.assert_array_equal(second[name], value)
+
+
+def test_weights_and_tables_of_a_token_are_read_where_they_are_mapped(tmp_path: Path) -> None:
+    """Only the scales of normalisations are copied: kernels read the others in order, or a row."""
+    path, shape = write_decoder(tmp_path, "plain"), VARIANTS["plain"]
+    options = fix_sizes(ort.SessionOptions(), 1)
+    with ort.InferenceSession(path, options, OPENCL) as session:
+        (partition,) = session._present().prepared.partitions
+        spec = partition.compiled.executable.spec  # type: ignore[attr-defined]
+        sizes = {weight.digest: weight for weight in spec.weights}
+        copied = sizes.keys() - spec.stream_digests
+        assert len(copied) <= 2 * shape.layers + 1
+        assert len(sizes) > 8 * shape.layers
+        norms = [call for call in spec.calls if call.kernel.startswith("layernorm_")]
+        taken = {one.index for call in norms for one in call.arguments if hasattr(one, "index")}
+        assert {spec.weights[index].digest for index in taken} == copied
