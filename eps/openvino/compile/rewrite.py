@@ -15,6 +15,7 @@ QUANTIZATION = "DynamicQuantizeLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTION = "Conv"
 SPACE_TO_DEPTH = "SpaceToDepth"
+INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,12 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
 
         definition, lines = rewrite_convolutions(definition, graph)
         notes += lines
+    if kind == "CPU" and any(node.op_type in INTEGER_SUMS for node in graph.nodes):
+        from eps.openvino.compile.integer_sums import write_out_sums  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_sums(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would sum by way of int32")
+        definition = written
     if kind == "NPU" and any(node.op_type == SPACE_TO_DEPTH for node in graph.nodes):
         from eps.openvino.compile.space_to_depth import write_out_batches  # noqa: PLC0415 - lazy: rare
 
