@@ -45,7 +45,7 @@ SLICES = {
 }
 CROSSING = "crossing"
 """Not a slice of tests: contexts that are made here and loaded there, and the reverse."""
-LONGEST_TEST = 600
+LONGEST_TEST = 1200
 """Seconds; the processes that a test starts take seconds each."""
 MOST_RESTARTS = 40
 LAST_WORDS = 10

@@ -39,9 +39,10 @@ FOR_WINDOWS = (
 )
 OVERRIDES = (
     "ucrtbase,msvcp140,msvcp140_1,msvcp140_2,concrt140,vcomp140,vcruntime140,vcruntime140_1,"
-    "bcryptprimitives=n,b;mscoree=;mshtml="
+    "bcryptprimitives=n,b;mscoree=;mshtml=;winedbg.exe="
 )
-"""Which DLLs are taken from Python's folder before Wine's own; and no .NET, no browser."""
+"""Which DLLs are taken from Python's folder before Wine's own; and no .NET, no browser, no
+debugger: it would stay in the folder of a program that crashed."""
 SITE_CUSTOMIZE = """\
 import _winapi
 import ntpath

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import time
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,17 +208,50 @@ for _label, _target in {
     _context_to(_label, _target)
 
 
+SIGNAL = signal.SIGINT if sys.platform == "win32" else signal.SIGALRM
+
+
+def send_signals(seconds: float, *, again: bool = False) -> Callable[[], None]:
+    """Send SIGNAL after so long, or again and again; the result stops that.
+
+    Windows has no interval timers; Ctrl-C arrives there as from this thread.
+    """
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds if again else 0)
+
+        def stop_timer() -> None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+        return stop_timer
+    ended = Event()
+
+    def send() -> None:
+        while not ended.wait(seconds):
+            _thread.interrupt_main(SIGNAL)
+            if not again:
+                return
+
+    thread = Thread(target=send)
+    thread.start()
+
+    def stop() -> None:
+        ended.set()
+        thread.join()
+
+    return stop
+
+
 @attack("surroundings: an alarm during runs", alone=True)
 def _alarm(engine: Engine) -> None:
     seen = []
-    signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
-    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    signal.signal(SIGNAL, lambda *_: seen.append(1))
+    stop = send_signals(0.001, again=True)
     try:
         session = engine.session(model())
         for _ in range(300):
             engine.compare(session.run(None, {"x": X})[0], Y)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        stop()
 
 
 class MineError(Exception):
@@ -228,11 +263,11 @@ def _raising(engine: Engine) -> None:
     def handler(*_: Any) -> None:
         raise MineError
 
-    signal.signal(signal.SIGALRM, handler)
+    signal.signal(SIGNAL, handler)
     session = engine.session(model())
     for _ in range(300):
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+            send_signals(0.0005)
             session.run(None, {"x": X})
             while True:  # where the run was quicker; pause() would miss a signal just before it
                 time.sleep(0.001)
