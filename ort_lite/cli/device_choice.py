@@ -141,11 +141,17 @@ def for_npu_platform(providers: Providers | None, platform: str) -> Providers:
         platform: Four digits, as the NPU's DEVICE_ARCHITECTURE.
 
     Raises:
-        UsageError: The user named other providers first.
+        UsageError: The user named other providers first, or another device.
     """
     (name, options), *others = providers or ((OPENVINO, {}),)
     if name != OPENVINO:
         raise click.UsageError(f"--npu-platform is for {OPENVINO}, not for {name}")
+    device = options.get("device_type", "NPU")
+    if not device.upper().startswith("NPU"):
+        raise click.UsageError(
+            f"--npu-platform {platform} compiles for an NPU, not for {device}; leave the other "
+            "device out"
+        )
     chosen = {**options, "device_type": "NPU", "npu_platform": platform}
     return ((name, chosen), *others)
 

@@ -116,6 +116,7 @@ def test_platforms_of_npus_are_compiled_for_where_intel_s_compiler_is(invoke, mo
     for wrong, text in (
         (["--npu-platform", "lunar"], "expected numbers such as 4000,5010"),
         (["--npu-platform", "4000", "-e", "cpu"], "is for OpenVINOExecutionProvider"),
+        (["--npu-platform", "4000", "--device", "cpu"], "for an NPU, not for CPU"),
     ):
         refused = invoke("compile", model, *wrong)
         assert refused.code == ExitCode.USAGE
