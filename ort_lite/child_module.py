@@ -6,6 +6,28 @@ import os
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def start_module(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start `python -m module` with this process's import path, and pipes to and from it.
+
+    What it writes to stderr is dropped.
+
+    Raises:
+        OSError: The interpreter cannot be started.
+    """
+    return subprocess.Popen(
+        _command(module, arguments),
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+    )
 
 
 def run_module(module: str, *arguments: str, limit: float) -> subprocess.CompletedProcess[bytes]:
@@ -15,15 +37,23 @@ def run_module(module: str, *arguments: str, limit: float) -> subprocess.Complet
         subprocess.TimeoutExpired: The child did not end within `limit` seconds; it was killed.
         OSError: The interpreter cannot be started.
     """
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109 - a text
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        _command(module, arguments),
+        env=_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=limit,
         check=False,
     )
+
+
+def _command(module: str, arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-W", "ignore", "-m", module, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109 - a text
+    return {**os.environ, "PYTHONPATH": path}
 
 
 def describe_exit(code: int) -> str:

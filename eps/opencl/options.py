@@ -32,6 +32,7 @@ OPTIONS: Mapping[str, str] = {
     "tuning_cache": "folder for tuning results; default: opencl_tuning in the user's cache",
     "winograd": "true (default; CPUs, fp32) or false: 3x3 convolutions with fewer products",
     "templates": "auto (default: by the device), cpu, gpu or gpu-registers: how kernels are made",
+    "build_processes": "most processes that the driver's compiler runs in (default 4); 1: this one",
     "custom_kernels": "operators of your own: a text in OpenCL C (docs/custom_kernels.md)",
     "context": "a pyopencl.Context, or the handle of one, in which the session runs",
     "command_queue": "a pyopencl.CommandQueue, or the handle of one, to which runs are enqueued",
@@ -39,6 +40,7 @@ OPTIONS: Mapping[str, str] = {
 }
 
 MAX_VARIANTS = 8
+BUILD_PROCESSES = 4
 TEMPLATES = ("auto", "cpu", "gpu", "gpu-registers")
 WEIGHTS = ("auto", "copy", "map")
 PRECISIONS = ("fp32", "fp16")
@@ -63,6 +65,7 @@ class OpenCLOptions:
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         templates: Of `TEMPLATES`.
+        build_processes: Most processes that the driver's compiler runs in.
         context: Handle of a context of the user's; 0 for that of the process.
         command_queue: Handle of a command queue of the user's; 0 for queues of the session.
         profiling: Whether the queue records times.
@@ -81,6 +84,7 @@ class OpenCLOptions:
     tuning_cache: str = ""
     winograd: bool = True
     templates: str = "auto"
+    build_processes: int = BUILD_PROCESSES
     context: int = 0
     command_queue: int = 0
     profiling: bool = False
@@ -108,6 +112,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         tuning_cache=options.get("tuning_cache", ""),
         winograd=read_flag(options, "winograd", default=True),
         templates=read_choice(options, "templates", TEMPLATES),
+        build_processes=read_count(options, "build_processes", BUILD_PROCESSES),
         context=_read_handle(options, "context"),
         command_queue=_read_handle(options, "command_queue"),
         profiling=read_flag(options, "profiling"),

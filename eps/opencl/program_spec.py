@@ -132,6 +132,19 @@ class PortUses:
         return self.inputs, self.outputs
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramPart:
+    """A program of the driver's with some of a spec's functions, built alongside the others.
+
+    Attributes:
+        functions: Indices into `ProgramSpec.functions`.
+        source: Its OpenCL C; "" where a payload has its binary.
+    """
+
+    functions: tuple[int, ...]
+    source: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSpec:
     """A program's source, its calls, and the memory that they touch.
@@ -147,6 +160,8 @@ class ProgramSpec:
             `functions` it calls, the others are for that.
         rewritings: For `explain()`: operators that became several operations.
         port_uses: None where an earlier release made the payload: bound tensors are copied.
+        parts: Programs that are built in place of `source`, each function in one of them; empty
+            where one program has all.
     """
 
     source: str
@@ -162,6 +177,7 @@ class ProgramSpec:
     kept: int | None = None
     port_uses: PortUses | None = None
     rewritings: tuple[str, ...] = ()
+    parts: tuple[ProgramPart, ...] = ()
 
     @property
     def stream_digests(self) -> frozenset[str]:
@@ -183,6 +199,11 @@ class ProgramSpec:
     def kernels(self) -> tuple[str, ...]:
         """Names of the program's kernels."""
         return (ENTRY,) if self.entry else self.functions
+
+    @property
+    def part_of_function(self) -> Mapping[int, int]:
+        """For each function the index of the part that has it; empty where there are no parts."""
+        return {number: i for i, part in enumerate(self.parts) for number in part.functions}
 
     @property
     def most_arguments(self) -> int:

@@ -116,7 +116,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
             )
         if self._device != before:
             offer = self._capability(view)
-        self._require_builder().expect_compile()
+        self._require_builder().expect_compile(len(offer.supported))
         return offer
 
     def is_settled(self) -> bool:
@@ -265,7 +265,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     def _variant(self, executable: Executable, spec: ProgramSpec) -> ProgramVariant:
         if self._target.late_binaries:
             executable.warm()
-        return ProgramVariant(spec, memoryview(executable.binary()))
+        return ProgramVariant(spec, tuple(map(memoryview, executable.binaries())))
 
     def _import(
         self, data: memoryview, shared: memoryview | None, io: PartitionIo
@@ -320,4 +320,7 @@ def _apply_options(target: Target, options: OpenCLOptions) -> Target:
     """The target with the options' float type, operators and choice about Winograd's transforms."""
     half = options.precision == "fp16"
     winograd = target.winograd and options.winograd and not half
-    return replace(target, half=half, winograd=winograd, custom=options.custom)
+    builds = min(target.builds_at_once, options.build_processes)
+    return replace(
+        target, half=half, winograd=winograd, custom=options.custom, builds_at_once=builds
+    )

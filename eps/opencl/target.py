@@ -61,6 +61,7 @@ class Target:
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
         one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
+        builds_at_once: Number of processes that the driver's compiler may run in for one program.
         groups: Work-groups that kernels are made for; None if each work-item works alone.
     """
 
@@ -75,6 +76,7 @@ class Target:
     prefetches: bool = False
     multiplies_pairs: bool = False
     one_entry: bool = False
+    builds_at_once: int = 1
     half: bool = False
     units: int = 1
     winograd: bool = False

@@ -44,7 +44,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "ort_lite.child_module": ("describe_exit", "flatten_text", "run_module"),
+    "ort_lite.child_module": (
+        "describe_exit",
+        "flatten_text",
+        "run_module",
+        "start_module",
+    ),
     "ort_lite.cpu_baseline": ("baseline_problem",),
     "ort_lite.ep.body_runs": ("SupportsBodyRuns",),
     "ort_lite.ep.device_streams": ("DeviceStream", "SupportsStreams"),
@@ -178,6 +183,7 @@ if TYPE_CHECKING:
     from ort_lite.child_module import describe_exit as describe_exit
     from ort_lite.child_module import flatten_text as flatten_text
     from ort_lite.child_module import run_module as run_module
+    from ort_lite.child_module import start_module as start_module
     from ort_lite.cpu_baseline import baseline_problem as baseline_problem
     from ort_lite.ep.body_runs import SupportsBodyRuns as SupportsBodyRuns
     from ort_lite.ep.device_streams import DeviceStream as DeviceStream

@@ -21,13 +21,18 @@ if TYPE_CHECKING:
 
 
 class Program(Owned):
-    """Kernels of one device, once it is built."""
+    """Kernels of one device, once it is built.
 
-    __slots__ = ("device",)
+    Attributes:
+        made_of: The binary to store for it; None where the driver is asked for one.
+    """
+
+    __slots__ = ("device", "made_of")
 
     def __init__(self, handle: c_void_p, device: Device) -> None:
         """Take ownership of a program's handle."""
         self.device = device
+        self.made_of: bytes | None = None
         super().__init__(handle, api().clReleaseProgram)
 
     @classmethod

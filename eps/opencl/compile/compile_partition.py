@@ -71,7 +71,7 @@ def compile_partition(
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     entry = target.one_entry and bool(kernels)
-    source, names = emit_program(kernels, target, entry=entry)
+    emitted = emit_program(kernels, target, entry=entry)
     weights = list(map(_weight, plan.constants))
     distinct = {weight.digest: weight for weight in weights}
     order = {digest: index for index, digest in enumerate(distinct)}
@@ -80,9 +80,11 @@ def compile_partition(
         for buffer, weight in zip(plan.constants, weights, strict=True)
     }
     return ProgramSpec(
-        source=source,
+        source=emitted.source,
         options=BUILD_OPTIONS,
-        calls=tuple(_call(k, n, plan, constants) for k, n in zip(kernels, names, strict=True)),
+        calls=tuple(
+            _call(k, n, plan, constants) for k, n in zip(kernels, emitted.names, strict=True)
+        ),
         arena=plan.arena,
         kept=plan.kept,
         weights=tuple(distinct.values()),
@@ -90,6 +92,7 @@ def compile_partition(
         outputs=_outputs(graph, schedule, plan),
         fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
+        parts=emitted.parts,
         rewritings=lowered.notes,
         port_uses=find_port_uses(kernels, schedule.inputs, schedule.outputs),
         tuned={

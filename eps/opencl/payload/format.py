@@ -1,12 +1,13 @@
 """A compiled partition as bytes.
 
     0      8 bytes   "OLOPENCL"
-    8      u32       version, 6
+    8      u32       version, 6 or 7
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
     56     JSON      {identity, variants: [{table, binary, source, weights, tuned}], model, weights,
-                     pool}
+                     pool}; in version 7 a variant may have parts: [{binary, functions}, ...]
+                     in place of a binary
     ...    zeros to a multiple of 4,096, section, zeros, section, ...
 
 A section is {offset, size, blake3}; `blake3` is "" for the pool and the model, which no driver
@@ -21,6 +22,9 @@ share. `uses` of a table, which may be missing, lists for each input and output 
 pairs that are its memory, then the [input, output] pairs that may be one. `weights` of a variant
 and of the model are indices into it. `tuned`, which may be missing, has the tilings that were
 measured: programs for other shapes take them over. Integers are little-endian.
+
+A part is a program of some functions, as indices into the different kernels of the table's calls in
+their order; each function is in one part. The source is that of one program with all of them.
 
 Sections may be named by several variants, and are digested and inflated once; all sources together
 are at most 64 MiB. Weights share no bytes.
@@ -40,7 +44,7 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.payload.table import array, decode_spec, number, text, truth
-from eps.opencl.program_spec import Weight
+from eps.opencl.program_spec import ProgramPart, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +54,10 @@ if TYPE_CHECKING:
 
 
 MAGIC = b"OLOPENCL"
-VERSION = 6
+VERSION = 7
+WITHOUT_PARTS = 6
+"""Version of payloads that earlier releases read, too."""
+MAX_PARTS = 256
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
 IN_POOL, IN_SHARED_FILE = 0, 1
@@ -58,10 +65,10 @@ IN_POOL, IN_SHARED_FILE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class ProgramVariant:
-    """One program: what was compiled, and the driver's binary of it."""
+    """One program: what was compiled, and the driver's binary of it, or of each of its parts."""
 
     spec: ProgramSpec
-    binary: memoryview
+    binaries: tuple[memoryview, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +126,7 @@ def read_payload(
         mine = _pick_weights(row.get("weights"), weights)
         tuned = _read_tuned(array(row.get("tuned", []), "tuned"))
         spec = replace(decode_spec(row["table"], source, mine, alignment), tuned=tuned)
-        variants.append(ProgramVariant(spec, sections.part(row.get("binary"), "binary")))
+        variants.append(_read_binaries(row, spec, sections))
     model = _read_model(header.get("model"), sections, weights)
     if model is None and len(variants) != 1:
         raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
@@ -152,8 +159,8 @@ def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
     magic, version, size, whole, digest = HEAD.unpack_from(data)
     if magic != MAGIC:
         raise FormatError("payload.magic", repr(magic), repr(MAGIC))
-    if version != VERSION:
-        raise FormatError("payload.version", str(version), str(VERSION))
+    if version not in (WITHOUT_PARTS, VERSION):
+        raise FormatError("payload.version", str(version), f"{WITHOUT_PARTS} or {VERSION}")
     if whole != len(data) or size > MAX_HEADER or HEAD.size + size > len(data):
         raise FormatError("payload.size", f"{len(data)} bytes, header {size}", f"{whole} bytes")
     raw = bytes(data[HEAD.size : HEAD.size + size])
@@ -166,6 +173,31 @@ def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
     if not isinstance(header, dict):
         raise FormatError("payload.header", type(header).__name__, "an object")
     return header, data[-(-(HEAD.size + size) // ALIGNMENT) * ALIGNMENT :]
+
+
+def _read_binaries(
+    row: Mapping[str, object], spec: ProgramSpec, sections: _Sections
+) -> ProgramVariant:
+    """The spec with its parts, and their binaries.
+
+    Raises:
+        FormatError: A function is in no part, or in two.
+    """
+    if "parts" not in row:
+        return ProgramVariant(spec, (sections.part(row.get("binary"), "binary"),))
+    parts, binaries = [], []
+    last = len(spec.functions) - 1
+    for place in array(row["parts"], "parts")[: MAX_PARTS + 1]:
+        if not isinstance(place, dict):
+            raise FormatError("part", str(place)[:40], "an object")
+        numbers = array(place.get("functions"), "part.functions")
+        parts.append(ProgramPart(tuple(number(n, "part.function", 0, last) for n in numbers)))
+        binaries.append(sections.part(place.get("binary"), "binary"))
+    if not 0 < len(parts) <= MAX_PARTS:
+        raise FormatError("parts", f"{len(parts)} or more", f"1 to {MAX_PARTS}")
+    if sorted(n for part in parts for n in part.functions) != list(range(last + 1)):
+        raise FormatError("parts", "a function in no part, or in two", "each in one")
+    return ProgramVariant(replace(spec, parts=tuple(parts)), tuple(binaries))
 
 
 def _read_weights(

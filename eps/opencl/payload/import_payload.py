@@ -107,16 +107,17 @@ def info_text(identity: HardwareIdentity) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def program_of(context: Context, variant: ProgramVariant, *, own: bool) -> Program:
-    """The program, from the binary where this driver made it, else from the source.
+def programs_of(context: Context, variant: ProgramVariant, *, own: bool) -> list[Program]:
+    """The programs, from the binaries where this driver made them, else one from the source.
 
     Raises:
         InvalidGraph: The driver refuses it.
     """
     try:
         if own:
-            return load(context, bytes(variant.binary), variant.spec.options)
-        return build(context, variant.spec.source, variant.spec.options)
+            options = variant.spec.options
+            return [load(context, bytes(binary), options) for binary in variant.binaries]
+        return [build(context, variant.spec.source, variant.spec.options)]
     except EPFail as exc:
         raise driver_refusal(exc) from exc
 

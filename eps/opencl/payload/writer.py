@@ -10,7 +10,15 @@ from blake3 import blake3
 
 from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.payload.format import ALIGNMENT, HEAD, IN_POOL, IN_SHARED_FILE, MAGIC, VERSION
+from eps.opencl.payload.format import (
+    ALIGNMENT,
+    HEAD,
+    IN_POOL,
+    IN_SHARED_FILE,
+    MAGIC,
+    VERSION,
+    WITHOUT_PARTS,
+)
 from eps.opencl.payload.table import encode_spec
 from eps.opencl.tuning.rows import rows_of
 from ort_lite.ep import InvalidGraph
@@ -39,7 +47,7 @@ def write_payload(
     rows = [
         {
             "table": encode_spec(variant.spec),
-            "binary": body.add([variant.binary], digest=True),
+            **_add_binaries(variant, body),
             "source": body.add([zlib.compress(variant.spec.source.encode(), 6)], digest=True),
             "weights": weights.indices(variant.spec.weights),
             "tuned": rows_of(variant.spec.tuned),
@@ -58,13 +66,23 @@ def write_payload(
         "weights": weights.rows,
         "pool": body.add(weights.pool, digest=False),
     }
+    version = VERSION if any(v.spec.parts for v in payload.variants) else WITHOUT_PARTS
     header = json.dumps(content, separators=(",", ":")).encode()
     base = -(-(HEAD.size + len(header)) // ALIGNMENT) * ALIGNMENT
-    out.write(HEAD.pack(MAGIC, VERSION, len(header), base + body.size, blake3(header).digest()))
+    out.write(HEAD.pack(MAGIC, version, len(header), base + body.size, blake3(header).digest()))
     out.write(header)
     out.write(bytes(base - HEAD.size - len(header)))
     for piece in body.pieces:
         out.write(piece)
+
+
+def _add_binaries(variant: ProgramVariant, body: _Body) -> dict[str, object]:
+    sections = [body.add([binary], digest=True) for binary in variant.binaries]
+    if not variant.spec.parts:
+        (section,) = sections
+        return {"binary": section}
+    parts = zip(sections, variant.spec.parts, strict=True)
+    return {"parts": [{"binary": s, "functions": list(part.functions)} for s, part in parts]}
 
 
 class _Body:

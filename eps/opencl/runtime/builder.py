@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.shapes import sizes_of, static_shapes
-from eps.opencl.payload.import_payload import driver_refusal, program_of
+from eps.opencl.payload.import_payload import driver_refusal, programs_of
 from eps.opencl.runtime.device_access import DeviceAccess
 from eps.opencl.runtime.device_memory import DeviceWeights
 from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
-from eps.opencl.runtime.program import build, warm_up_compiler
+from eps.opencl.runtime.program import build_parts, warm_up_compiler
 from eps.opencl.runtime.room import needed_memory, require_room
 from ort_lite.ep import (
     CompiledPartition,
@@ -31,6 +31,7 @@ from ort_lite.ep import Port as ModelPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.cl.program import Program
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload.format import ProgramPayload, ProgramVariant, StoredGraph
     from eps.opencl.program_spec import ProgramPort, ProgramSpec
+    from eps.opencl.runtime.build_processes import BuildProcesses
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.dynamic import DynamicPartition
     from eps.opencl.target import Target
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 IMPORTED = "an imported partition"
+MANY_NODES = 50
+"""Nodes of a partition for which processes are started before its program is generated."""
 
 
 class Builder:
@@ -109,9 +113,25 @@ class Builder:
 
         self.access.arena = shared_arena(self._context)
 
-    def expect_compile(self) -> None:
-        """Have the driver's compiler ready by the time that `compile_fused` needs it."""
-        warm_up_compiler(self._context)
+    def expect_compile(self, nodes: int) -> None:
+        """Have the driver's compiler ready by the time that `compile_fused` needs it.
+
+        Args:
+            nodes: How many are to be compiled. Of many, other processes will compile the kernels.
+        """
+        if not self._builds_in_processes(nodes):
+            warm_up_compiler(self._context)
+
+    def _builds_in_processes(self, nodes: int) -> bool:
+        return nodes >= MANY_NODES and self._target.builds_at_once > 1
+
+    def _start_processes(self, graph: Graph) -> AbstractContextManager[BuildProcesses | None]:
+        """Processes that run the driver's compiler, for as long as the context manager is open."""
+        if not self._builds_in_processes(len(graph.nodes)):
+            return nullcontext()
+        from eps.opencl.runtime.build_processes import BuildProcesses  # noqa: PLC0415 - lazy: reload
+
+        return BuildProcesses(self.access.listed, self._target.builds_at_once)
 
     def require_room(self, graphs: Sequence[Graph]) -> None:
         """Refuse partitions whose programs do not fit on the device together.
@@ -346,9 +366,10 @@ class Builder:
         from eps.opencl.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         try:
-            planned = self._planned.pop(graph, None) if target is self._target else None
-            spec = planned or compile_partition(graph, shapes, target)
-            return self._build_executable(spec, weights, fused)
+            with self._start_processes(graph) as processes:
+                planned = self._planned.pop(graph, None) if target is self._target else None
+                spec = planned or compile_partition(graph, shapes, target)
+                return self._build_executable(spec, weights, fused, processes)
         except GroupTooLarge as exc:
             smaller = in_smaller_groups(target, exc.most)
             if smaller is None:
@@ -365,20 +386,25 @@ class Builder:
             InvalidGraph: The driver refuses it.
         """
 
-        def load() -> Program:
-            return program_of(self._context, variant, own=own)
+        def load() -> list[Program]:
+            return programs_of(self._context, variant, own=own)
 
         try:
-            return self._new_executable(load, variant.spec, weights)
+            spec = variant.spec if own else replace(variant.spec, parts=())
+            return self._new_executable(load, spec, weights)
         except EPFail as exc:
             raise driver_refusal(exc) from exc
 
     def _build_executable(
-        self, spec: ProgramSpec, weights: DeviceWeights, fused: FusedNode | None = None
+        self,
+        spec: ProgramSpec,
+        weights: DeviceWeights,
+        fused: FusedNode | None = None,
+        processes: BuildProcesses | None = None,
     ) -> Executable:
         """A newly generated program, every kernel compiled; reports progress to `fused`."""
         executable = self._new_executable(
-            lambda: build(self._context, spec.source, spec.options), spec, weights
+            lambda: build_parts(self._context, spec, processes), spec, weights
         )
         with ExitStack() as undo:
             undo.callback(executable.release)
@@ -394,12 +420,15 @@ class Builder:
         return DeviceWeights(self._context, alignment, mapped=mapped, maps_streams=automatic)
 
     def _new_executable(
-        self, make_program: Callable[[], Program], spec: ProgramSpec, weights: DeviceWeights
+        self,
+        make_programs: Callable[[], Sequence[Program]],
+        spec: ProgramSpec,
+        weights: DeviceWeights,
     ) -> Executable:
         profiling = self._options.profiling
         return Executable(
             self.access,
-            make_program,
+            make_programs,
             spec,
             weights,
             profiling=profiling,

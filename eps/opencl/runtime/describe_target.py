@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from platform import machine
 from typing import TYPE_CHECKING
 
@@ -71,6 +73,7 @@ def _cpu_target(listed: ListedDevice) -> Target:
         prefetches=on_cpu,
         multiplies_pairs=on_cpu and _has_avx2(device),
         one_entry=on_cpu and not pocl,
+        builds_at_once=_usable_cores() if on_cpu and not pocl else 1,
     )
 
 
@@ -107,6 +110,17 @@ def _with_groups(plain: Target, device: Device, templates: str) -> Target:
         one_entry=False,
         groups=groups,
     )
+
+
+def _usable_cores() -> int:
+    """Cores that this process and its children may use; 1 where it cannot start any.
+
+    `sys.executable` is the program where one is frozen, and may be where one embeds Python.
+    """
+    name = os.path.basename(sys.executable or "")  # noqa: PTH119 - pathlib is not on the start road
+    if sys.platform == "win32" or hasattr(sys, "frozen") or not name.startswith("python"):
+        return 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _has_avx2(device: Device) -> bool:

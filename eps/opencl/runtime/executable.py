@@ -147,7 +147,7 @@ class Executable:
     def __init__(
         self,
         access: DeviceAccess,
-        make_program: Callable[[], Program],
+        make_programs: Callable[[], Sequence[Program]],
         spec: ProgramSpec,
         weights: DeviceWeights,
         *,
@@ -157,7 +157,8 @@ class Executable:
 
         Args:
             access: The device.
-            make_program: Builds or loads the program, while the driver copies weights.
+            make_programs: Builds or loads the program, or one for each part of the spec, while the
+                driver copies weights.
             spec: What to run.
             weights: Of the partition.
             profiling: Whether runs log the time of each kernel.
@@ -165,12 +166,12 @@ class Executable:
         Raises:
             EPFail: The device has not enough memory, and then nothing was allocated; or the
                 program lacks a kernel.
-            InvalidGraph: From `make_program`.
+            InvalidGraph: From `make_programs`.
         """
         self.spec = spec
         self._context = context = access.context
         self._waits = access.queue is None
-        self.program: Program | None = None
+        self.programs: tuple[Program, ...] = ()  # until it is ready, and once it is released
         self._warm = False
         self._lock = threading.Lock()
         self._profiling = profiling
@@ -190,7 +191,7 @@ class Executable:
             if self._shared is not None:
                 self._shared.join(self, spec.arena - shared_from)
                 undo.callback(self._shared.leave, self)
-            program = make_program()
+            programs = tuple(make_programs())
             with opencl_errors("preparing a program"):
                 self._queue = access.queue or Queue(context, profiling=profiling)
                 self._arena = self._allocate_zeros(context, max(shared_from, 1))
@@ -199,23 +200,26 @@ class Executable:
                     self._queue.fill(self._arena, fill.value, *place)
                 self._flag = self._allocate_zeros(context, 4)
                 with self._turn(waits=True):
-                    self._launches = self._prepare_launches(program, held)
+                    self._launches = self._prepare_launches(programs, held)
                     self._queue.finish()
             weights.wait_for_uploads()
             undo.pop_all()
-        self.program = program
+        self.programs = programs
 
     def _allocate_zeros(self, context: Context, size: int) -> Buffer:
         return allocate_zeros(context, CL_MEM_READ_WRITE, size, self._queue)
 
-    def _prepare_launches(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
+    def _prepare_launches(
+        self, programs: Sequence[Program], weights: Sequence[Buffer]
+    ) -> list[Launch]:
         spec = self.spec
         numbers = {name: number for number, name in enumerate(spec.functions)}
-        most = spec.most_arguments
+        most, parts = spec.most_arguments, spec.part_of_function
         launches = []
         for call in spec.calls:
             name, arguments = call.kernel, self._arguments(call, weights)
             launch_arguments: Sequence[Buffer | int] = arguments
+            program = programs[parts.get(numbers[name], 0)]
             if spec.entry:
                 unread = [self._flag] * (most - len(arguments))
                 name, launch_arguments = ENTRY, [numbers[name], *arguments, *unread]
@@ -346,7 +350,7 @@ class Executable:
 
     def _take_turn(self, *, waits: bool) -> AbstractContextManager[None]:
         """As `_turn`; EPFail if the program was released. Its lock is held."""
-        if self.program is None:
+        if not self.programs:
             raise EPFail("a partition is run after it was released")
         return self._turn(waits=waits)
 
@@ -389,15 +393,15 @@ class Executable:
             launch.enqueue()
             self._queue.finish()
 
-    def binary(self) -> bytes:
-        """The driver's binary of the program.
+    def binaries(self) -> list[bytes]:
+        """The driver's binary of each program.
 
         Raises:
             EPFail: It was released.
         """
-        if self.program is None:
+        if not self.programs:
             raise EPFail("a partition is exported after it was released")
-        return read_binary(self._context, self.program, self.spec.kernels)
+        return [read_binary(self._context, one, self.spec.kernels) for one in self.programs]
 
     def _write(self, inputs: Sequence[Array]) -> None:
         for port, array in zip(self.spec.inputs, inputs, strict=True):
@@ -433,7 +437,7 @@ class Executable:
     @property
     def arena_bytes(self) -> int:
         """Size of the program's own memory for values inside it; 0 once it is released."""
-        return 0 if self.program is None else self._own_bytes
+        return 0 if not self.programs else self._own_bytes
 
     @property
     def shared_arena(self) -> SharedArena | None:
@@ -455,9 +459,9 @@ class Executable:
     def release(self) -> None:
         """Give device memory back; waits for a run under way."""
         with self._lock:
-            if self.program is None:
+            if not self.programs:
                 return
-            self.program = None
+            self.programs = ()
             if not self._waits:  # the last run may go on
                 with opencl_errors("waiting for the last run"):
                     self._queue.finish()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.program import Program
+from eps.opencl.program_spec import ENTRY
 from eps.opencl.runtime.compiler_binding import CApi, compiler_binding
-from eps.opencl.runtime.intel_binary import is_intels, with_code_of
+from eps.opencl.runtime.intel_binary import SMALL, is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
 from ort_lite.ep import EPFail, get_logger, start_helper, uncut
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from threading import Thread
 
     from eps.opencl.cl.objects import Context
+    from eps.opencl.program_spec import ProgramSpec
+    from eps.opencl.runtime.build_processes import BuildProcesses
     from eps.opencl.runtime.compiler_binding import CompilerBinding
 
 log = get_logger(__name__)
 
-_SMALL = "__kernel void wake(__global int* x) { x[0] = 0; }"
 _WARM_UPS: dict[str, Thread] = {}
 """By platform: a driver loads its compiler once in a process."""
 _warm_up_lock = Lock()
@@ -43,6 +45,41 @@ def build(context: Context, source: str, options: str) -> Program:
     if waking is not None:
         waking.join()
     return _build_program(context, source, options, binding)
+
+
+def build_parts(
+    context: Context, spec: ProgramSpec, processes: BuildProcesses | None
+) -> list[Program]:
+    """A program for each part of a spec, or the one that has all; built by processes if given.
+
+    Raises:
+        EPFail: The driver refuses one.
+    """
+    if not spec.parts:
+        return [build(context, spec.source, spec.options)]
+    sources = [part.source for part in spec.parts]
+    binaries: Sequence[bytes | None] = [None] * len(sources)
+    if processes is not None:
+        binaries = processes.build(sources, spec.options + define_of(context.device))
+    return [
+        _load_built(context, binary, spec.options) or build(context, source, spec.options)
+        for source, binary in zip(sources, binaries, strict=True)
+    ]
+
+
+def _load_built(context: Context, binary: bytes | None, options: str) -> Program | None:
+    """The program that another process has built; None if this one's driver does not take it."""
+    if binary is None:
+        return None
+    try:
+        program = load(context, binary, options)
+        with opencl_errors("making a kernel"):
+            program.kernel(ENTRY)
+    except EPFail as exc:
+        log.info("a part of a program is built in this process: %s", exc.message)
+        return None
+    program.made_of = binary
+    return program
 
 
 def _build_program(
@@ -73,7 +110,7 @@ def _warm_up(context: Context) -> None:
         return
     try:
         with suppress(EPFail):
-            _build_program(context, _SMALL, "", CApi())  # while Python imports PyOpenCL
+            _build_program(context, SMALL, "", CApi())  # while Python imports PyOpenCL
     finally:
         uncut.__exit__()
 
@@ -97,7 +134,8 @@ def load(context: Context, binary: bytes, options: str) -> Program:
 def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> bytes:
     """The driver's binary; PoCL's is complete only after each kernel has run.
 
-    Intel's is given with the code of a small program next to it, where its driver takes it so.
+    That of another process is given as it came. Intel's is given with the code of a small program
+    next to it, where its driver takes it so.
 
     Args:
         context: Of the program.
@@ -107,12 +145,14 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
     Raises:
         EPFail: The driver gives none.
     """
+    if program.made_of is not None:
+        return program.made_of
     with opencl_errors("reading a program binary"):
         binding = compiler_binding()
         binary = binding.read_binary(program)
         if not is_intels(binary):
             return binary
-        small = binding.read_binary(_build_program(context, _SMALL, "", binding))
+        small = binding.read_binary(_build_program(context, SMALL, "", binding))
     lean = with_code_of(binary, small)
     return lean if lean is not None and _loads(context, lean, kernels) else binary
 

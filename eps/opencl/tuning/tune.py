@@ -151,15 +151,15 @@ def time_kernels(
     Raises:
         EPFail: The driver refuses the program, or has not the memory.
     """
-    source, names = emit_program(kernels, target)
-    program = build(context, source, BUILD_OPTIONS)
+    emitted = emit_program(kernels, target)
+    program = build(context, emitted.source, BUILD_OPTIONS)
     with opencl_errors("timing kernels"):
         queue = Queue(context, profiling=True)
         memory = _Memory(context, queue, kernels)
         try:
             launches = [
                 Launch(queue, program, name, memory.operands(kernel), (kernel.tasks, kernel.group))
-                for name, kernel in zip(names, kernels, strict=True)
+                for name, kernel in zip(emitted.names, kernels, strict=True)
             ]
             times = [[launch.run_timed() for launch in launches] for _ in range(passes + 1)]
         finally:

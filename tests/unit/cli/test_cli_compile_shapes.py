@@ -11,7 +11,7 @@ import pytest
 
 import ort_lite as ort
 from eps.opencl import FACTORY
-from eps.opencl.runtime import builder
+from eps.opencl.runtime import program
 from ort_lite.cli.compile_shapes import parse_shape_sets, with_shapes
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.session_choice import SessionChoice
@@ -44,7 +44,7 @@ def test_a_context_model_has_a_program_for_each_shape(
     def build(*_: Any) -> Any:
         raise AssertionError("built after all")
 
-    monkeypatch.setattr(builder, "build", build)
+    monkeypatch.setattr(program, "build", build)
     with ort.InferenceSession(target, providers=[OPENCL]) as session:
         for rows in (2, 5):
             x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)

@@ -11,7 +11,7 @@ from onnx import parser
 from opencl_devices import device_names
 
 import ort_lite as ort
-from eps.opencl.runtime import builder, program
+from eps.opencl.runtime import program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sources.append(source)
         return real(context, source, options)
 
-    monkeypatch.setattr(builder, "build", build)
+    monkeypatch.setattr(program, "build", build)
     return sources
 
 

@@ -19,7 +19,7 @@ from small_models import model
 from system_limits import needs_removal_while_open
 
 import ort_lite as ort
-from eps.opencl.runtime import builder
+from eps.opencl.runtime import program
 from ort_lite.model_cache import kept_shapes
 from ort_lite.model_cache.verification import problems
 
@@ -74,7 +74,7 @@ def forbid_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*arguments: Any) -> Any:
         raise AssertionError(f"built after all: {arguments}")
 
-    monkeypatch.setattr(builder, "build", build)
+    monkeypatch.setattr(program, "build", build)
 
 
 @pytest.mark.parametrize("device", DEVICES)

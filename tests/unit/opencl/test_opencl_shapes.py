@@ -61,7 +61,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sources.append(source)
         return real(context, source, options)
 
-    for module in ("runtime.builder", "payload.import_payload"):
+    for module in ("runtime.program", "payload.import_payload"):
         monkeypatch.setattr(f"eps.opencl.{module}.build", counted)
     return sources
 

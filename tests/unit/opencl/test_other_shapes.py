@@ -12,7 +12,7 @@ from small_models import model
 
 import ort_lite as ort
 from eps.opencl import FACTORY
-from eps.opencl.runtime import builder
+from eps.opencl.runtime import program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_the_context_leaves_out_the_weights_of_the_model(
     def built(*arguments: Any) -> Any:
         raise AssertionError(f"built after all: {arguments}")
 
-    monkeypatch.setattr(builder, "build", built)
+    monkeypatch.setattr(program, "build", built)
     providers = [(OPENCL, {"device": device})]
     with (
         ort.InferenceSession(tmp_path / "whole.onnx", providers=providers) as right,

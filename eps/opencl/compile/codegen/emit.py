@@ -6,16 +6,18 @@ import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.codegen.divide_functions import divide_functions
 from eps.opencl.compile.codegen.kernel import ITEM
 from eps.opencl.compile.codegen.shared_functions import (
     FunctionCall,
     function_text,
     share_functions,
 )
-from eps.opencl.program_spec import ENTRY
+from eps.opencl.program_spec import ENTRY, ProgramPart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.target import Target
@@ -33,10 +35,24 @@ INLINED_MAD = "#define mad(a, b, c) ((a) * (b) + (c))"
 (2026.22.10): without these calls it needs a tenth less time. -cl-mad-enable fuses it again."""
 
 
+@dataclass(frozen=True, slots=True)
+class EmittedProgram:
+    """The text of a program.
+
+    Attributes:
+        names: The kernel of each call.
+        parts: See ProgramSpec.
+    """
+
+    source: str
+    names: list[str]
+    parts: tuple[ProgramPart, ...] = ()
+
+
 def emit_program(
     kernels: Sequence[Kernel], target: Target, *, entry: bool = False
-) -> tuple[str, list[str]]:
-    """The program, and the name of each call's kernel.
+) -> EmittedProgram:
+    """The program, and the same in parts where the target builds several at once.
 
     Args:
         kernels: In the order of the calls; not empty with `entry`.
@@ -51,10 +67,18 @@ def emit_program(
         distinct.setdefault(name, kernel)
         names.append(name)
     includes = _include_texts(kernels)
+    parts: list[ProgramPart] = []
     if entry:
         functions, calls = share_functions(_single_kernels(distinct))
-        texts = [f"{FUNCTION} {text}" for text in functions.values()]
+        texts = _emit_functions(functions, functions)
         texts.append(_emit_entry(distinct, calls, target))
+        needed = {name: _functions_of(name, kernel, calls) for name, kernel in distinct.items()}
+        for chosen in divide_functions(functions, list(needed.values()), target.builds_at_once):
+            numbers = [i for i, name in enumerate(distinct) if needed[name] <= chosen]
+            own = _emit_functions(functions, chosen)
+            own.append(_emit_entry(distinct, calls, target, numbers))
+            text = "\n".join([*includes, *own])
+            parts.append(ProgramPart(tuple(numbers), f"{_emit_preamble(text, target)}\n{text}"))
     else:
         joined = {name: kernel for name, kernel in distinct.items() if kernel.parts}
         texts = [
@@ -67,7 +91,16 @@ def emit_program(
             for name, kernel in distinct.items()
         ]
     body = "\n".join([*includes, *texts])
-    return f"{_emit_preamble(body, target)}\n{body}", names
+    return EmittedProgram(f"{_emit_preamble(body, target)}\n{body}", names, tuple(parts))
+
+
+def _emit_functions(functions: Mapping[str, str], chosen: Collection[str]) -> list[str]:
+    return [f"{FUNCTION} {text}" for name, text in functions.items() if name in chosen]
+
+
+def _functions_of(name: str, kernel: Kernel, calls: Mapping[str, FunctionCall]) -> frozenset[str]:
+    """Names of the functions that the entry calls for a kernel."""
+    return frozenset(calls[single].function for single in _single_kernels({name: kernel}))
 
 
 def _name_of(kernel: Kernel) -> str:
@@ -133,13 +166,25 @@ def _group_attribute(size: int) -> str:
 
 
 def _emit_entry(
-    kernels: Mapping[str, Kernel], calls: Mapping[str, FunctionCall], target: Target
+    kernels: Mapping[str, Kernel],
+    calls: Mapping[str, FunctionCall],
+    target: Target,
+    numbers: Collection[int] | None = None,
 ) -> str:
-    """The kernel that calls the functions of `kernels`; an item is a group of its own."""
+    """The kernel that calls the functions of `kernels`; an item is a group of its own.
+
+    Args:
+        kernels: By name.
+        calls: Of each kernel.
+        target: The device.
+        numbers: Of the kernels that it can call; None for all.
+    """
     most = max(len(kernel.parameters()) for kernel in kernels.values())
     parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
     cases = []
     for number, (name, kernel) in enumerate(kernels.items()):
+        if numbers is not None and number not in numbers:
+            continue
         own = [f"a{i}" for i in range(len(kernel.parameters()))]
         if kernel.parts:
             statements = _call_parts(kernel, own, calls)
