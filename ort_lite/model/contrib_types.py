@@ -280,7 +280,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(
             (
                 *("BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu"),
-                *("QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "RotaryEmbedding"),
+                *("QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuickGelu", "RotaryEmbedding"),
                 *("SimplifiedLayerNormalization", "Trilu"),
             ),
             _same_type(),
