@@ -16,7 +16,6 @@ from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, ArenaSpan, Weight, WeightArgument
-from eps.opencl.runtime.compiler_binding import compiler_binding
 from eps.opencl.runtime.device_memory import allocate_zeros
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.runtime.room import needed_memory, own_bytes, require_room
@@ -119,6 +118,8 @@ class Launch(Owned):
         Raises:
             OpenCLError: The driver refuses.
         """
+        from eps.opencl.runtime.compiler_binding import compiler_binding  # noqa: PLC0415 - lazy: rare
+
         handle = c_void_p()
         _require_launched(self._enqueue(*self._call, ctypes.byref(handle)))
         event = Event(handle)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.program import Program
 from eps.opencl.program_spec import ENTRY
-from eps.opencl.runtime.compiler_binding import CApi, compiler_binding
-from eps.opencl.runtime.intel_binary import SMALL, is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
 from ort_lite.ep import EPFail, get_logger, start_helper, uncut
@@ -40,6 +38,8 @@ def build(context: Context, source: str, options: str) -> Program:
     Raises:
         EPFail: The driver refuses it; has the beginning of the build log.
     """
+    from eps.opencl.runtime.compiler_binding import compiler_binding  # noqa: PLC0415 - lazy: reload
+
     binding = compiler_binding()
     waking = _WARM_UPS.get(_platform(context))
     if waking is not None:
@@ -109,6 +109,9 @@ def _warm_up(context: Context) -> None:
     if not uncut.begin():  # and a thread that waited in place of this would be waited for
         return
     try:
+        from eps.opencl.runtime.compiler_binding import CApi  # noqa: PLC0415 - lazy: reload
+        from eps.opencl.runtime.intel_binary import SMALL  # noqa: PLC0415 - lazy: reload
+
         with suppress(EPFail):
             _build_program(context, SMALL, "", CApi())  # while Python imports PyOpenCL
     finally:
@@ -147,6 +150,9 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
     """
     if program.made_of is not None:
         return program.made_of
+    from eps.opencl.runtime.compiler_binding import compiler_binding  # noqa: PLC0415 - lazy: reload
+    from eps.opencl.runtime.intel_binary import SMALL, is_intels, with_code_of  # noqa: PLC0415 - lazy: reload
+
     with opencl_errors("reading a program binary"):
         binding = compiler_binding()
         binary = binding.read_binary(program)

@@ -26,7 +26,11 @@ UNWANTED = {
         "eps.opencl.compile.tilings",
     ),
     *("eps.opencl.payload.writer", "ort_lite.planning.naming"),
-    "eps.opencl.compile.expression",
+    *("eps.opencl.compile.expression", "subprocess", "selectors"),
+    *(
+        f"eps.opencl.runtime.{name}"
+        for name in ("build_processes", "compiler_binding", "intel_binary")
+    ),
 }
 COMPILER = (
     "eps.opencl.compile.codegen",

@@ -12,7 +12,7 @@ from opencl_devices import all_devices
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.constants import CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Context, Queue
-from eps.opencl.runtime import intel_binary, program
+from eps.opencl.runtime import intel_binary
 from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.program import build, load, read_binary
@@ -92,7 +92,7 @@ def test_what_does_not_load_lean_stays_as_it_is(
     built = build(intel, SOURCE, "")
     own = drivers_own(built)
     spoilt = None if refused == "by the form" else own[:1000]
-    monkeypatch.setattr(program, "with_code_of", lambda *_: spoilt)
+    monkeypatch.setattr(intel_binary, "with_code_of", lambda *_: spoilt)
     assert read_binary(intel, built, [KERNEL]) == own
 
 
