@@ -146,6 +146,7 @@ def test_the_command_that_compiles_a_model_again_replaces_the_context(
     result = invoke("run", context, "--shape", "x=1x3")
     assert result.code == ExitCode.INVALID_GRAPH
     (command,) = re.findall(r"ort-lite (compile .+)", result.err)
-    again = invoke(*shlex.split(command.strip()))
+    split = split_like_cmd if sys.platform == "win32" else shlex.split
+    again = invoke(*split(command.strip()))
     assert again.code == ExitCode.OK, again
     assert invoke("run", context, "--shape", "x=1x3").code == ExitCode.OK

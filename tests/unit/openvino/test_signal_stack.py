@@ -54,6 +54,7 @@ def another_group():
     for each in made:
         each.close()
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs behind & ignore it
 globals()[sys.argv[1]]()
 gc.collect()
 try:
