@@ -42,6 +42,8 @@ log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64
+QUANTIZED = "QuantizeLinear"
+"""Part of the names of operators that a quantised model has, unless its weights alone are."""
 
 
 def compile_partition(
@@ -86,8 +88,15 @@ def _compile(
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
             reason = "NPU needs static shapes"
             raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
+        config, notes = compile_config(options), rewritten.notes
+        if any(QUANTIZED in node.op_type for node in graph.nodes):
+            from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
+
+            if reason := float_reason(core, options, graph):
+                turn_off(core, config, options.device)
+                notes = (*notes, f"computed in float32: {reason}")
         try:
-            compiled = core.compile_model(model, options.device, compile_config(options))
+            compiled = core.compile_model(model, options.device, config)
         except SDK_ERRORS as exc:
             text = sdk_text(exc)
             if options.kind == "CPU":
@@ -102,13 +111,13 @@ def _compile(
     made = BindingModel(compiled)
     verdicts.learn(requirements_of(compiled, options))
     if options.npu_platform:
-        return OfflinePartition(made, name, options.npu_platform, rewritten.notes)
+        return OfflinePartition(made, name, options.npu_platform, notes)
     try:
         order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
     finder = memory_finder(core, options.device)
-    return OpenVINOPartition(made, name, order, graph, rewritten.notes, finder)
+    return OpenVINOPartition(made, name, order, graph, notes, finder)
 
 
 def _find_refused(

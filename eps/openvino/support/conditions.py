@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.indices import check_gather, check_gather_nd
+from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -162,6 +163,34 @@ def _check_pad(node: NodeFacts) -> str:
     return f"cannot convert mode {mode}" if mode == "wrap" else ""
 
 
+def _check_tile(node: NodeFacts) -> str:
+    """Seen with 2026.4.1 on CPU: [N, 1, H, W] with free N, repeated [1, 2, 2, 1]."""
+    if node.is_runtime(1):
+        return "repeats is not a constant"
+    shape, repeats = node.shape(0), node.constant(1)
+    if shape is None or repeats is None or all(isinstance(size, int) for size in shape):
+        return ""
+    wrong = len(shape) > 1 and shape[1] == 1 and to_numpy(repeats)[1] > 1
+    return "a single channel is repeated wrongly where other dimensions are free" if wrong else ""
+
+
+def _check_prelu(node: NodeFacts) -> str:
+    shape, slopes = node.shape(0), node.shape(1)
+    is_vector = slopes is None or (len(slopes) == 1 and slopes[0] != 1)
+    wrong = is_vector and (shape is None or len(shape) > 2)
+    return "a vector of slopes is applied along the channels, not the last axis" if wrong else ""
+
+
+def _check_conv(node: NodeFacts) -> str:
+    """Seen with 2026.4.1: strides of a convolution of size 1 move to an earlier node."""
+    shape, strides = node.shape(1), node.numbers("strides") or (1,)
+    is_point = shape is not None and all(size == 1 for size in shape[2:])
+    wrong = is_point and max(strides) > 1 and any(node.numbers("pads") or ())
+    return (
+        "strides of a padded convolution of size 1 are applied before the padding" if wrong else ""
+    )
+
+
 def _check_modulo(node: NodeFacts) -> str:
     wrong = not node.number("fmod", 0) and node.elem_type(0) in FLOATS
     return "cannot convert fmod=0 on floats" if wrong else ""
@@ -193,6 +222,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Attention": _check_attention,
     "AveragePool": _check_pool,
     "BitShift": _check_shift,
+    "Conv": _check_conv,
     "DequantizeLinear": _check_dequantize,
     "GRU": _check_rnn,
     "Gather": check_gather,
@@ -202,6 +232,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "MaxPool": _check_pool,
     "LpPool": _check_pool,
     "Mod": _check_modulo,
+    "PRelu": _check_prelu,
     "Pad": _check_pad,
     "QuantizeLinear": _check_quantize,
     "RNN": _check_rnn,
@@ -211,7 +242,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "RoiAlign": _require_mode("mode", "avg", "the maximum is taken at other points"),
     "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
     "Squeeze": _require_constant(1, "axes"),
-    "Tile": _require_constant(1, "repeats"),
+    "Tile": _check_tile,
     "Trilu": _check_trilu,
     "Unsqueeze": _require_constant(1, "axes"),
     **dict.fromkeys(

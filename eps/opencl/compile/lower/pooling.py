@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.opencl.compile.ir import IrTensor, LayerNorm, Pool, Reduce, Softmax, Unsupported
-from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
+from eps.opencl.compile.lower.node import (
+    NodeView,
+    broadcast_shape,
+    call,
+    constant,
+    normal_axis,
+    number,
+)
 from eps.opencl.compile.lower.windows import pair, window_output, window_over
 
 if TYPE_CHECKING:
@@ -130,11 +137,12 @@ def _layer_norm(*, rms: bool) -> Callable[[NodeView], IrTensor]:
         if not x.size:
             raise Unsupported("normalisation of nothing")
         output = IrTensor(x.shape, "float32")
-        count = prod(x.shape[axis:])
+        ends, count = x.shape[axis:], prod(x.shape[axis:])
         weights = [node.constant(i, "a weight of the normalisation") for i in (1, 2) if node.has(i)]
+        if broadcast_shape(ends, *(w.shape for w in weights)) != ends:
+            raise Unsupported(f"weights of a normalisation that are larger than {list(ends)}")
         flat = [
-            constant(np.broadcast_to(w, x.shape[axis:]).reshape(count).astype(np.float32))
-            for w in weights
+            constant(np.broadcast_to(w, ends).reshape(count).astype(np.float32)) for w in weights
         ]
         epsilon = node.attr("epsilon", 1e-5)
         node.emit(LayerNorm((x, *flat), output, count, epsilon, rms))

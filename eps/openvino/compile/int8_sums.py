@@ -1,0 +1,231 @@
+"""Whether OpenVINO's CPU plug-in may compute a quantised partition in 8-bit integers.
+
+It turns QuantizeLinear, DequantizeLinear and what is between them into 8-bit kernels, by its low
+precision transformations (the property LP_TRANSFORMS_MODE). Seen with OpenVINO 2026.4.1:
+
+- On CPUs without VNNI (AVX2, and AVX-512 before Cascade Lake) the kernels add two products in 16
+  bits and saturate, since 2 * 255 * 127 does not fit. A MatMul by int8 weights is then wrong by
+  half and more. Weights of at most 64, as quantising with `reduce_range` makes them, always fit.
+- A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
+  another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
+- The scale of a quantised input of MVN (LayerNormalization, InstanceNormalization) is dropped, and
+  epsilon no longer has its share of the variance: 1e-3 off for an epsilon of 1e-3.
+
+Such a partition is computed in float32, which holds every sum of 1,000 products exactly, and takes
+up to twice the time.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctx_formats.model_writer import model_bytes
+from ctx_formats.onnx_model import DataType, GraphDef, Model, Node, Tensor, TensorType, ValueInfo
+from eps.openvino.sdk.binding import BindingModel
+from ort_lite.ep import to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import openvino
+
+    from eps.openvino.options import OpenVINOOptions
+    from ort_lite.ep import Graph
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+MODE = "LP_TRANSFORMS_MODE"
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+OPERANDS = {
+    "QLinearConv": (0, 3), "QLinearMatMul": (0, 3), "LSTM": (0, 1), "GRU": (0, 1), "RNN": (0, 1),
+    **dict.fromkeys(("Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum"), (0, 1)),
+}  # fmt: skip
+"""Operators that sum products, with the inputs whose elements they multiply."""
+ZERO_POINTS = {DEQUANTIZE: 2, "QLinearConv": 5, "QLinearMatMul": 5}
+"""Input with the zero point of the weights."""
+LARGEST_WEIGHT = 64
+"""Two products with an 8-bit activation fit into 16 bits: 2 * 255 * 64 < 2**15."""
+NORMALIZATIONS = ("LayerNormalization", "InstanceNormalization", "GroupNormalization")
+SMALL_EPSILON = 1e-5
+"""Without it numbers change by less than 1e-5 relative, at variances from 0.5."""
+POOLING = ("Pool", "Reduce", "Resize", "Softmax")
+"""Parts of names of operators that end the search for a Concat, since the fault ends at them."""
+DEPTH = 64
+"""Products that the trial sums."""
+
+_saturates: dict[str, bool] = {}
+
+
+def float_reason(core: openvino.Core, options: OpenVINOOptions, graph: Graph) -> str:
+    """Why a partition has to be computed without 8-bit kernels; "" if it need not.
+
+    Args:
+        core: OpenVINO's; it runs a trial, once in a process, where the CPU decides.
+        options: The execution provider's.
+        graph: The partition.
+    """
+    if not options.has_cpu or MODE in options.load_config:
+        return ""
+    if any(_has_fragile_concat(each) for each in _with_bodies(graph)):
+        return "OpenVINO's 8-bit transformations crash on a Concat that is quantised twice"
+    if any(_has_large_epsilon(each) for each in _with_bodies(graph)):
+        return "OpenVINO's 8-bit transformations lose the epsilon of a normalisation"
+    if any(_may_saturate(each) for each in _with_bodies(graph)) and sums_saturate(core):
+        return (
+            "8-bit sums saturate on this CPU, which has no VNNI, unless weights are quantised with "
+            f"reduce_range, to at most {LARGEST_WEIGHT}"
+        )
+    return ""
+
+
+def turn_off(core: openvino.Core, config: dict[str, object], device: str) -> None:
+    """Have the device compile without the transformations, by `config` where it takes that.
+
+    Groups (AUTO, HETERO) do not hand the property on while they ask their members what they take,
+    so it is set on the Core, which is the session's own.
+    """
+    if device == "CPU":
+        config[MODE] = "NO"
+    else:
+        core.set_property("CPU", {MODE: "NO"})
+
+
+def sums_saturate(core: openvino.Core) -> bool:
+    """Whether the CPU device's sums of products of 8-bit integers saturate, by trial."""
+    if MODE not in _saturates:
+        model = core.read_model(io.BytesIO(_trial_model()))
+        trial = BindingModel(core.compile_model(model, "CPU", {}))
+        request = trial.request()
+        request.input_view(0, *trial.inputs.all)[:] = 255
+        (result,) = request.infer()
+        _saturates[MODE] = bool(abs(result - DEPTH * 255 * 127).max() > DEPTH)
+    return _saturates[MODE]
+
+
+def _trial_model() -> bytes:
+    """The largest uint8 activations by the largest int8 weights, as an ONNX model."""
+    width = 16
+    initializers = {
+        tensor.name: tensor
+        for tensor in (
+            _tensor("one", np.ones((), np.float32), DataType.FLOAT),
+            _tensor("unsigned", np.zeros((), np.uint8), DataType.UINT8),
+            _tensor("signed", np.zeros((), np.int8), DataType.INT8),
+            _tensor("weights", np.full((DEPTH, width), 127, np.int8), DataType.INT8),
+        )
+    }
+    nodes = (
+        Node(QUANTIZE, ("x", "one", "unsigned"), ("q",)),
+        Node(DEQUANTIZE, ("q", "one", "unsigned"), ("a",)),
+        Node(DEQUANTIZE, ("weights", "one", "signed"), ("b",)),
+        Node("MatMul", ("a", "b"), ("y",)),
+    )
+    ends = (
+        ValueInfo(name, TensorType(DataType.FLOAT, (1, size)))
+        for name, size in (("x", DEPTH), ("y", width))
+    )
+    x, y = ends
+    graph = GraphDef(
+        name="int8_sums", nodes=nodes, inputs=(x,), outputs=(y,), initializers=initializers
+    )
+    return model_bytes(Model(graph=graph, ir_version=8, opset_imports={"": 13}))
+
+
+def _tensor(name: str, array: Array, data_type: DataType) -> Tensor:
+    return Tensor(name, data_type, array.shape, memoryview(array.tobytes()))
+
+
+def _with_bodies(graph: Graph) -> Iterator[Graph]:
+    yield graph
+    for index in range(len(graph.nodes)):
+        for body in graph.bodies(index).values():
+            yield from _with_bodies(body)
+
+
+def _may_saturate(graph: Graph) -> bool:
+    """Whether products of two quantised tensors are summed, neither with small values for sure."""
+    for node in graph.nodes:
+        places = OPERANDS.get(node.op_type, ())
+        names = [node.inputs[i] for i in places if i < len(node.inputs)]
+        is_linear = node.op_type.startswith("QLinear")
+        if len(names) == 2 and all(is_linear or _is_quantised(graph, name) for name in names):
+            zero_point = _zero_point(graph, node) if is_linear else None
+            if not any(_is_small(graph, name, zero_point) for name in names):
+                return True
+    return False
+
+
+def _is_quantised(graph: Graph, name: str) -> bool:
+    """Whether a value comes from a DequantizeLinear, and sums of products are not between."""
+    return any(
+        node.op_type == DEQUANTIZE for node in _ancestors(graph, name, until=tuple(OPERANDS))
+    )
+
+
+def _is_small(graph: Graph, name: str, zero_point: Tensor | None) -> bool:
+    """Whether a value is int8 of at most 64 without a zero point, moved at most."""
+    while graph.constant(name) is None:
+        index = graph.producer(name)
+        if index is None:
+            return False
+        node = graph.nodes[index]
+        if node.op_type == DEQUANTIZE:
+            zero_point = _zero_point(graph, node)
+        elif node.op_type not in ("Transpose", "Reshape", "Unsqueeze", "Squeeze", "Identity"):
+            return False
+        name = node.inputs[0]
+    weights = graph.constant(name)
+    assert weights is not None, "the loop ends there"
+    if weights.data_type in (DataType.INT4, DataType.UINT4):
+        return True
+    if weights.data_type != DataType.INT8 or (
+        zero_point is not None and to_numpy(zero_point).any()
+    ):
+        return False
+    return int(np.abs(to_numpy(weights).astype(np.int16)).max(initial=0)) <= LARGEST_WEIGHT
+
+
+def _zero_point(graph: Graph, node: Node) -> Tensor | None:
+    place = ZERO_POINTS[node.op_type]
+    return graph.constant(node.inputs[place]) if place < len(node.inputs) else None
+
+
+def _has_fragile_concat(graph: Graph) -> bool:
+    """Whether a Concat is quantised, and what it becomes is quantised again before it is summed."""
+    for node in graph.nodes:
+        if node.op_type != QUANTIZE:
+            continue
+        ancestors = list(_ancestors(graph, node.inputs[0], until=(*OPERANDS, *POOLING)))
+        types = {ancestor.op_type for ancestor in ancestors}
+        if {"Concat", QUANTIZE} <= types:
+            return True
+    return False
+
+
+def _has_large_epsilon(graph: Graph) -> bool:
+    """Whether a normalisation has another epsilon than the default."""
+    for node in graph.nodes:
+        if node.op_type.endswith(NORMALIZATIONS):
+            epsilon = node.attributes.get("epsilon")
+            value = epsilon.value if epsilon is not None else None
+            if isinstance(value, float) and value > SMALL_EPSILON:
+                return True
+    return False
+
+
+def _ancestors(graph: Graph, name: str, *, until: tuple[str, ...]) -> Iterator[Node]:
+    """Nodes that a value is computed from, without those behind operators named so."""
+    names, visited = [name], set[int]()
+    while names:
+        index = graph.producer(names.pop())
+        if index is None or index in visited:
+            continue
+        visited.add(index)
+        node = graph.nodes[index]
+        if any(part in node.op_type for part in until):
+            continue
+        yield node
+        names.extend(filter(None, node.inputs))

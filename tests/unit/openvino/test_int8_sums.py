@@ -1,0 +1,134 @@
+"""Quantised models on OpenVINO: sums are exact on every CPU, and nothing crashes."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import ort_lite as ort
+from eps.openvino.compile.int8_sums import sums_saturate
+from eps.openvino.sdk.binding import ov
+
+DEPTH, WIDTH = 64, 8
+OPENVINO = "OpenVINOExecutionProvider"
+HEAD = '<ir_version: 9, opset_import: ["" : 20]>'
+QUANTISED = "q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z)"
+CPUINFO = Path("/proc/cpuinfo")
+
+BODIES = {
+    "MatMul": "b = DequantizeLinear (w, ws, wz) y = MatMul (a, b)",
+    "Gemm": "b = DequantizeLinear (w, ws, wz) y = Gemm (a, b)",
+    "two activations": (
+        "qx = QuantizeLinear (v, s, z) b = DequantizeLinear (qx, s, z) y = MatMul (a, b)"
+    ),
+    "Conv": (
+        "qi = QuantizeLinear (image, s, z) c = DequantizeLinear (qi, s, z) t = Transpose (w)"
+        " u = Unsqueeze (t, ends) b = DequantizeLinear (u, ws, wz) y = Conv (c, b)"
+    ),
+}
+
+
+def quantised_model(body: str, dtype: str, largest: int, text: str = "") -> tuple[Any, Any]:
+    """A model of random int8 weights up to `largest`, and a feed whose sums are large."""
+    random = np.random.default_rng(0)
+    zero = {"uint8": 3, "int8": -100}[dtype]
+    weights = random.integers(largest // 2, largest + 1, (DEPTH, WIDTH))
+    model = onnx.parser.parse_model(
+        f"{HEAD} g (float[4, {DEPTH}] x, float[{DEPTH}, {WIDTH}] v,"
+        f" float[1, {DEPTH}, 3, 3] image) => (y)"
+        f" <float s = {{0.02}}, {dtype} z = {{{zero}}}, float ws = {{0.01}}, int8 wz = {{0}},"
+        f" int64[2] ends = {{2, 3}}, float s2 = {{0.03}}> {{ {text or QUANTISED} {body} }}"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(weights.astype(np.int8), "w"))
+    x = random.uniform(3, 5, (4, DEPTH)).astype(np.float32)
+    v = random.uniform(-3, 5, (DEPTH, WIDTH)).astype(np.float32)
+    image = random.uniform(3, 5, (1, DEPTH, 3, 3)).astype(np.float32)
+    return model, {"x": x, "v": v, "image": image}
+
+
+def run(model: Any, feed: Any, **options: str) -> tuple[Any, list[str]]:
+    """The first output on OpenVINO alone, and the partition's notes."""
+    with ort.InferenceSession(
+        model.SerializeToString(), providers=[(OPENVINO, options)], enable_fallback=0
+    ) as session:
+        partitions = session.explain().partitions
+        assert [partition.ep for partition in partitions] == [OPENVINO]
+        return session.run(None, feed)[0], [n for each in partitions for n in each.notes]
+
+
+@pytest.mark.parametrize("largest", [64, 127])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("name", BODIES)
+def test_sums_of_quantised_products_are_those_of_the_reference(
+    name: str, dtype: str, largest: int
+) -> None:
+    model, feed = quantised_model(BODIES[name], dtype, largest)
+    result, notes = run(model, feed)
+    (expected,) = ReferenceEvaluator(model).run(None, feed)
+    assert np.abs(expected).max() > 50
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-3)
+    may_saturate = largest > 64 or name == "two activations"
+    in_float = any("computed in float32: 8-bit sums saturate" in note for note in notes)
+    assert in_float == (may_saturate and sums_saturate(ov.Core()))
+
+
+@pytest.mark.skipif(
+    not CPUINFO.exists() or platform.machine() != "x86_64", reason="x86-64 CPUs under Linux say"
+)
+def test_the_trial_saturates_where_the_cpu_has_no_vnni() -> None:
+    flags = CPUINFO.read_text().partition("flags")[2].partition("\n")[0].split()
+    assert sums_saturate(ov.Core()) == (not {"avx512_vnni", "avx_vnni"} & set(flags))
+
+
+def test_the_transformations_stay_on_where_the_user_sets_them() -> None:
+    model, feed = quantised_model(BODIES["MatMul"], "uint8", 127)
+    _, notes = run(model, feed, load_config='{"CPU": {"LP_TRANSFORMS_MODE": "YES"}}')
+    assert not any("float32" in note for note in notes)
+
+
+@pytest.mark.parametrize("between", ["Relu (d)", "Mul (d, s)", "Identity (d)", "MaxPool"])
+def test_a_concat_that_is_quantised_twice_compiles(between: str) -> None:
+    """In a process of its own it would end with SIGSEGV, and here end the tests."""
+    if between == "MaxPool":
+        between = "Unsqueeze (d, ends) m = MaxPool <kernel_shape = [1, 1]> (e)"
+    body = (
+        f"c = Concat <axis = 1> (a, a) p = QuantizeLinear (c, s2, z)"
+        f" d = DequantizeLinear (p, s2, z) e = {between} r = QuantizeLinear (e, s, z)"
+        f" y = DequantizeLinear (r, s, z)"
+    )
+    model, feed = quantised_model(body, "int8", 64)
+    result, _ = run(model, feed)
+    (expected,) = ReferenceEvaluator(model).run(None, feed)
+    np.testing.assert_allclose(result, expected, atol=0.021)  # a step: quotients at a half
+
+
+def test_a_normalisation_keeps_its_epsilon_in_a_quantised_model() -> None:
+    body = (
+        "h = Mul (x, ws) y = LayerNormalization <epsilon = 0.001> (h, n)"
+        " p = QuantizeLinear (y, s, z) last = DequantizeLinear (p, s, z)"
+    )
+    model, feed = quantised_model(body, "int8", 64)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(DEPTH, np.float32), "n"))
+    model.graph.output.add().name = "last"
+    result, _ = run(model, feed)
+    np.testing.assert_allclose(
+        result, ReferenceEvaluator(model).run(None, feed)[0], rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="groups load slowly under Wine")
+@pytest.mark.parametrize("device", ["AUTO:CPU", "HETERO:CPU"])
+def test_groups_of_devices_compute_the_same_sums(device: str) -> None:
+    model, feed = quantised_model(BODIES["MatMul"], "uint8", 127)
+    result, _ = run(model, feed, device_type=device)
+    (expected,) = ReferenceEvaluator(model).run(None, feed)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-3)
