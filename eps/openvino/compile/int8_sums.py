@@ -10,6 +10,7 @@ precision transformations (the property LP_TRANSFORMS_MODE). Seen with OpenVINO 
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
 - The scale of a quantised input of MVN (LayerNormalization, InstanceNormalization) is dropped, and
   epsilon no longer has its share of the variance: 1e-3 off for an epsilon of 1e-3.
+- A constant that Pad adds is quantised as its input is, and may be clipped.
 
 Such a partition is computed in float32, which holds every sum of 1,000 products exactly, and takes
 up to twice the time.
@@ -73,6 +74,8 @@ def float_reason(core: openvino.Core, options: OpenVINOOptions, graph: Graph) ->
         return "OpenVINO's 8-bit transformations crash on a Concat that is quantised twice"
     if any(_has_large_epsilon(each) for each in _with_bodies(graph)):
         return "OpenVINO's 8-bit transformations lose the epsilon of a normalisation"
+    if any(_pads_with_value(each) for each in _with_bodies(graph)):
+        return "OpenVINO's 8-bit transformations may clip the constant of a Pad"
     if any(_may_saturate(each) for each in _with_bodies(graph)) and sums_saturate(core):
         return (
             "8-bit sums saturate on this CPU, which has no VNNI, unless weights are quantised with "
@@ -212,6 +215,16 @@ def _has_large_epsilon(graph: Graph) -> bool:
             epsilon = node.attributes.get("epsilon")
             value = epsilon.value if epsilon is not None else None
             if isinstance(value, float) and value > SMALL_EPSILON:
+                return True
+    return False
+
+
+def _pads_with_value(graph: Graph) -> bool:
+    """Whether a Pad adds another constant than 0."""
+    for node in graph.nodes:
+        if node.op_type == "Pad" and len(node.inputs) > 2 and node.inputs[2]:
+            value = graph.constant(node.inputs[2])
+            if value is None or to_numpy(value).any():
                 return True
     return False
 

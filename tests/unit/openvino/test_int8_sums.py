@@ -125,6 +125,19 @@ def test_a_normalisation_keeps_its_epsilon_in_a_quantised_model() -> None:
     )
 
 
+def test_a_pad_of_a_quantised_value_adds_its_constant() -> None:
+    body = "g = Gather <axis = 0> (a, places) y = Pad (g, sizes, wide)"
+    model, feed = quantised_model(body, "uint8", 64)
+    for name, value in (
+        ("places", np.array([0, 2])),
+        ("sizes", np.array([0, 0, 1, 1])),
+        ("wide", np.array(9.5, np.float32)),
+    ):
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    result, _ = run(model, feed)
+    np.testing.assert_array_equal(result, ReferenceEvaluator(model).run(None, feed)[0])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="groups load slowly under Wine")
 @pytest.mark.parametrize("device", ["AUTO:CPU", "HETERO:CPU"])
 def test_groups_of_devices_compute_the_same_sums(device: str) -> None:
