@@ -1,0 +1,84 @@
+"""Nodes that OpenVINO 2026.4.1 computes wrongly are run by the next execution provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import ort_lite as ort
+
+CASES = {
+    "one channel repeated": (
+        "Tile",
+        "g (float[n, 1, h, w] x) => (y) <int64[4] r = {1, 2, 2, 1}> { y = Tile (x, r) }",
+        (2, 1, 5, 5),
+    ),
+    "a vector of slopes as long as the channels": (
+        "PRelu",
+        "g (float[1, 3, 5, 3] x) => (y) <float[3] s = {0.1, 2.0, -1.0}> { y = PRelu (x, s) }",
+        (1, 3, 5, 3),
+    ),
+    "a padded convolution of size 1 with strides": (
+        "Conv",
+        "g (float[1, 2, 7] x) => (y) <float[1, 2, 1] w = {1.0, -2.0}>"
+        " { y = Conv <pads = [1, 1], strides = [2]> (x, w) }",
+        (1, 2, 7),
+    ),
+    "a bias before a quantisation, and another reader of the product": (
+        "QuantizeLinear",
+        "g (float[n, 2] x) => (y, v) <float[2, 2] w = {1.0, -2.0, 3.0, 0.5}, float[2] b = {2.0,"
+        " -1.0}, float s = {0.0625}, uint8 z = {128}> { t = MatMul (x, w) u = Add (t, b)"
+        " q = QuantizeLinear (u, s, z) y = DequantizeLinear (q, s, z) v = Relu (t) }",
+        (3, 2),
+    ),
+}  # fmt: skip
+
+
+def run(text: str, shape: tuple[int, ...]) -> tuple[list[Any], list[Any], dict[str, str]]:
+    """What the session and the reference give, and the execution provider of each operator."""
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]> {text}')
+    feed = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.placement", "all")
+    with ort.InferenceSession(
+        model.SerializeToString(), options, providers=["OpenVINOExecutionProvider"]
+    ) as session:
+        nodes = [n for partition in session.explain().partitions for n in partition.nodes]
+        outputs = session.run(None, feed)
+    return (
+        outputs,
+        list(ReferenceEvaluator(model).run(None, feed)),
+        {n.op_type: n.ep for n in nodes},
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_left_to_the_next_provider(name: str) -> None:
+    op_type, text, shape = CASES[name]
+    outputs, expected, ep_of = run(text, shape)
+    assert ep_of[op_type] == "CPUExecutionProvider"
+    for output, wanted in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
+
+
+RIGHT = {
+    "Tile": (CASES["one channel repeated"][1].replace("n, 1, h, w", "2, 1, 5, 5"), (2, 1, 5, 5)),
+    "PRelu": ("g (float[n, 2] x) => (y) <float[2] s = {0.1, 2.0}> { y = PRelu (x, s) }", (3, 2)),
+    "Conv": (
+        CASES["a padded convolution of size 1 with strides"][1].replace("[2]>", "[1]>"), (1, 2, 7)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", RIGHT)
+def test_its_right_forms_stay(op_type: str) -> None:
+    text, shape = RIGHT[op_type]
+    outputs, expected, ep_of = run(text, shape)
+    assert ep_of[op_type] == "OpenVINOExecutionProvider"
+    np.testing.assert_allclose(outputs[0], expected[0], rtol=1e-5, atol=1e-6)
