@@ -27,7 +27,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, AttributeType
-from eps.opencl.payload.format import ALIGNMENT, HEAD, read_header
+from eps.opencl.payload.format import ALIGNMENT, HEAD, VERSION, WITHOUT_PARTS, read_header
 from eps.opencl.payload.import_payload import info_identity as opencl_info
 from eps.opencl.payload.import_payload import info_text
 from eps.opencl.trials.record import read_problem
@@ -190,11 +190,13 @@ def opencl_payload(released: Released) -> bytes:
     return data[entry.offset : entry.offset + entry.size]
 
 
-def test_an_opencl_payload_of_another_version_is_refused(released: Released) -> None:
+@pytest.mark.parametrize("version", [WITHOUT_PARTS - 1, VERSION + 1])
+def test_an_opencl_payload_of_another_version_is_refused(released: Released, version: int) -> None:
     payload = bytearray(opencl_payload(released))
-    magic, version, *rest = HEAD.unpack_from(payload)
-    HEAD.pack_into(payload, 0, magic, version + 1, *rest)
-    with pytest.raises(FormatError, match=rf"payload\.version: {version + 1}, expected {version}"):
+    magic, _, *rest = HEAD.unpack_from(payload)
+    HEAD.pack_into(payload, 0, magic, version, *rest)
+    expected = rf"payload\.version: {version}, expected {WITHOUT_PARTS} or {VERSION}"
+    with pytest.raises(FormatError, match=expected):
         read_header(memoryview(payload))
 
 
