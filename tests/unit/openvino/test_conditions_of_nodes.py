@@ -36,6 +36,14 @@ CASES = {
         " q = QuantizeLinear (u, s, z) y = DequantizeLinear (q, s, z) v = Relu (t) }",
         (3, 2),
     ),
+    "a normalisation before a quantisation, and another reader of its input": (
+        "QuantizeLinear",
+        "g (float[n, 2] x) => (y, v) <float[2] w = {1.0, -2.0}, float[2] b = {2.0, -1.0}, float s ="
+        " {0.0625}, uint8 z = {128}, float e = {0.001}, float[2] o = {1.0, 0.5}>"
+        " { u = BatchNormalization (x, w, b, b, o) q = QuantizeLinear (u, s, z)"
+        " y = DequantizeLinear (q, s, z) v = LayerNormalization <epsilon = 0.001> (x, w) }",
+        (3, 2),
+    ),
 }  # fmt: skip
 
 
