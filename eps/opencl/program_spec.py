@@ -202,7 +202,7 @@ class ProgramSpec:
 
     @property
     def part_of_function(self) -> Mapping[int, int]:
-        """For each function the index of the part that has it; empty where there are no parts."""
+        """Index of the part that contains each function; empty for a program in one piece."""
         return {number: i for i, part in enumerate(self.parts) for number in part.functions}
 
     @property

@@ -42,8 +42,8 @@ log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64
-QUANTIZED = "QuantizeLinear"
-"""Part of the names of operators that a quantised model has, unless its weights alone are."""
+QUANTIZED = ("QuantizeLinear", "QLinear")
+"""Parts of the names of operators that a quantised model has, unless its weights alone are."""
 
 
 def compile_partition(
@@ -89,7 +89,7 @@ def _compile(
             reason = "NPU needs static shapes"
             raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
         config, notes = compile_config(options), rewritten.notes
-        if any(QUANTIZED in node.op_type for node in graph.nodes):
+        if _is_quantised(graph):
             from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
 
             if reason := float_reason(core, options, graph):
@@ -118,6 +118,15 @@ def _compile(
         raise ConversionError(str(exc)) from exc
     finder = memory_finder(core, options.device)
     return OpenVINOPartition(made, name, order, graph, notes, finder)
+
+
+def _is_quantised(graph: Graph) -> bool:
+    """Whether a partition or a body in it computes with quantised activations."""
+    return any(
+        any(part in node.op_type for part in QUANTIZED)
+        or any(map(_is_quantised, graph.bodies(index).values()))
+        for index, node in enumerate(graph.nodes)
+    )
 
 
 def _find_refused(

@@ -29,7 +29,7 @@ from eps.openvino.sdk.binding import BindingModel
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import openvino
 
@@ -70,13 +70,11 @@ def float_reason(core: openvino.Core, options: OpenVINOOptions, graph: Graph) ->
     """
     if not options.has_cpu or MODE in options.load_config:
         return ""
-    if any(_has_fragile_concat(each) for each in _with_bodies(graph)):
-        return "OpenVINO's 8-bit transformations crash on a Concat that is quantised twice"
-    if any(_has_large_epsilon(each) for each in _with_bodies(graph)):
-        return "OpenVINO's 8-bit transformations lose the epsilon of a normalisation"
-    if any(_pads_with_value(each) for each in _with_bodies(graph)):
-        return "OpenVINO's 8-bit transformations may clip the constant of a Pad"
-    if any(_may_saturate(each) for each in _with_bodies(graph)) and sums_saturate(core):
+    graphs = list(_with_bodies(graph))
+    for is_lossy, why in LOSSY:
+        if any(map(is_lossy, graphs)):
+            return f"OpenVINO's 8-bit transformations {why}"
+    if any(map(_may_saturate, graphs)) and sums_saturate(core):
         return (
             "8-bit sums saturate on this CPU, which has no VNNI, unless weights are quantised with "
             f"reduce_range, to at most {LARGEST_WEIGHT}"
@@ -242,3 +240,11 @@ def _ancestors(graph: Graph, name: str, *, until: tuple[str, ...]) -> Iterator[N
             continue
         yield node
         names.extend(filter(None, node.inputs))
+
+
+LOSSY: tuple[tuple[Callable[[Graph], bool], str], ...] = (
+    (_has_fragile_concat, "crash on a Concat that is quantised twice"),
+    (_has_large_epsilon, "lose the epsilon of a normalisation"),
+    (_pads_with_value, "may clip the constant of a Pad"),
+)
+"""What they do wrong on every CPU, after a test for the graphs that it happens in."""

@@ -37,7 +37,7 @@ BODIES = {
 }
 
 
-def quantised_model(body: str, dtype: str, largest: int, text: str = "") -> tuple[Any, Any]:
+def quantised_model(body: str, dtype: str, largest: int, text: str = QUANTISED) -> tuple[Any, Any]:
     """A model of random int8 weights up to `largest`, and a feed whose sums are large."""
     random = np.random.default_rng(0)
     zero = {"uint8": 3, "int8": -100}[dtype]
@@ -46,7 +46,7 @@ def quantised_model(body: str, dtype: str, largest: int, text: str = "") -> tupl
         f"{HEAD} g (float[4, {DEPTH}] x, float[{DEPTH}, {WIDTH}] v,"
         f" float[1, {DEPTH}, 3, 3] image) => (y)"
         f" <float s = {{0.02}}, {dtype} z = {{{zero}}}, float ws = {{0.01}}, int8 wz = {{0}},"
-        f" int64[2] ends = {{2, 3}}, float s2 = {{0.03}}> {{ {text or QUANTISED} {body} }}"
+        f" int64[2] ends = {{2, 3}}, float s2 = {{0.03}}> {{ {text} {body} }}"
     )
     model.graph.initializer.append(numpy_helper.from_array(weights.astype(np.int8), "w"))
     x = random.uniform(3, 5, (4, DEPTH)).astype(np.float32)
@@ -79,6 +79,25 @@ def test_sums_of_quantised_products_are_those_of_the_reference(
     may_saturate = largest > 64 or name == "two activations"
     in_float = any("computed in float32: 8-bit sums saturate" in note for note in notes)
     assert in_float == (may_saturate and sums_saturate(ov.Core()))
+
+
+def test_operators_of_quantised_tensors_sum_as_the_reference() -> None:
+    """QLinearMatMul alone, without a QuantizeLinear in the partition."""
+    model, feed = quantised_model(
+        "y = QLinearMatMul (p, s, z, w, ws, wz, one, z)", "uint8", 127, ""
+    )
+    numbers = np.random.default_rng(0).integers(100, 256, (4, DEPTH)).astype(np.uint8)
+    one = numpy_helper.from_array(np.array(1, np.float32), "one")
+    model.graph.initializer.append(one)
+    del model.graph.input[:]
+    model.graph.input.append(
+        onnx.helper.make_tensor_value_info("p", onnx.TensorProto.UINT8, numbers.shape)
+    )
+    feed = {"p": numbers}
+    result, _ = run(model, feed)
+    (expected,) = ReferenceEvaluator(model).run(None, feed)
+    assert 150 < expected.max() < 255
+    np.testing.assert_allclose(result.astype(int), expected.astype(int), atol=1)  # rounding
 
 
 @pytest.mark.skipif(

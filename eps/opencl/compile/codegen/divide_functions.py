@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 LETTERS_OF_A_PART = 30_000
 """Size of functions for which a program of its own pays: the driver needs 0.4 s for them."""
 LETTERS_OF_A_FUNCTION = 1500
-"""What a function costs the driver's compiler besides its body, as letters of a body."""
+"""Fixed cost of a function in the driver's compiler, in characters of source."""
 
 
 def divide_functions(
