@@ -13,6 +13,7 @@ from ort_lite.transforms import (
     cast_like,
     eliminate,
     fuse_conv_bn,
+    inline_if,
     insert_casts,
     subexpressions,
     unused,
@@ -35,6 +36,9 @@ ROUNDS = 5
 """One transformation makes room for another; so often all of them are tried."""
 MAX_DEPTH = 64
 """Bodies inside bodies; deeper ones are left as they are."""
+INLINE_ROUNDS = 12
+"""A branch that comes out tells inference more, and so settles the conditions of other branches: so
+often they are looked at again."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -88,20 +92,50 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
     plain = settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC
     if plain and all(node.op_type != cast_like.OPERATOR for node in walk_nodes(model.graph)):
         return Transformed(model)
-    graph = model.graph
+    fired: Counter[str] = Counter()
+    if settings.widened and not plain and insert_casts.NAME not in settings.disabled:
+        opset = model.opset_imports.get("", 1)
+        graph, count = insert_casts.insert_casts(model.graph, opset, settings.widened)
+        fired += Counter({insert_casts.NAME: count})
+        model = replace(model, graph=graph)
+    model = _apply_all(model, settings, fired)
+    inlines = not plain and settings.infer is not None and inline_if.NAME not in settings.disabled
+    if inlines:
+        model = _inline_ifs(model, settings, fired)
+    for name, count in fired.items():
+        log.debug("%s changed %d places of %s", name, count, model.graph.name)
+    return Transformed(model, dict(fired))
+
+
+def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -> Model:
+    """`model` after every rule and transformer; `fired` counts them."""
     certain = None
     if settings.infer is not None:
         certain = CertainShapes(model, settings.infer, all_inferred=settings.all_inferred).shape
     work = _Work(settings, transformers(settings), certain)
-    if settings.widened and not plain and insert_casts.NAME not in settings.disabled:
-        opset = model.opset_imports.get("", 1)
-        graph, count = insert_casts.insert_casts(graph, opset, settings.widened)
-        work.fired += Counter({insert_casts.NAME: count})
-    constant_inputs = model.ir_version < FIRST_OPEN_INITIALIZERS
-    graph = work.graph(graph, model.opset_imports, constant_inputs=constant_inputs)
-    for name, count in work.fired.items():
-        log.debug("%s changed %d places of %s", name, count, graph.name)
-    return Transformed(replace(model, graph=graph), dict(work.fired))
+    graph = work.graph(
+        model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
+    )
+    fired.update(work.fired)
+    return model if graph is model.graph else replace(model, graph=graph)
+
+
+def _inline_ifs(model: Model, settings: TransformSettings, fired: Counter[str]) -> Model:
+    """`model` with the branches of Ifs whose condition is a constant in place of the Ifs."""
+    assert settings.infer is not None, "as transform sees to"
+    settings = replace(settings, all_inferred=False)
+    for _ in range(INLINE_ROUNDS):
+        constant_inputs = _has_constant_inputs(model)
+        graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
+        if not count:
+            break
+        fired[inline_if.NAME] += count
+        model = _apply_all(settings.infer(replace(model, graph=graph)), settings, fired)
+    return model
+
+
+def _has_constant_inputs(model: Model) -> bool:
+    return model.ir_version < FIRST_OPEN_INITIALIZERS
 
 
 def transformers(settings: TransformSettings) -> tuple[GraphTransformer, ...]:
