@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ort_lite.providers.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.run_options import RunOptions
     from ort_lite.session_log import LogScope
+    from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
 
@@ -56,6 +57,12 @@ class RunForms(SessionAnswers):
     """A session as a model that runs: `run`, and every other form of it."""
 
     _log_scope: LogScope
+    _runs_to_watch: int = 0
+    """Runs until shapes are counted; below 0 once they are, or never are."""
+
+    @abstractmethod
+    def _count_shapes(self, model: PreparedModel) -> None:
+        """Make plans for input shapes that come again and again from now on."""
 
     @abstractmethod
     def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
@@ -123,14 +130,23 @@ class RunForms(SessionAnswers):
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
-        if model.after_run is not None and self._state.model is model:
-            model.after_run()
+        if self._state.model is model:
+            self._note_run(model)
         for mismatch in self._state.signature.list_mismatches(results):
             with logging_as(self._log_scope):
                 log.warning("%s", mismatch)
         if output_names:
             results = [results[self._state.signature.position(name)] for name in output_names]
         return hand_out(results)
+
+    def _note_run(self, model: PreparedModel) -> None:
+        """Count a run that `model` has answered."""
+        if model.after_run is not None:
+            model.after_run()
+        if self._runs_to_watch >= 0:
+            if self._runs_to_watch == 0:
+                self._count_shapes(model)
+            self._runs_to_watch -= 1
 
     def _compute(
         self,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ort_lite.start.load_request import LoadClock
     from ort_lite.start.load_session import SessionState
     from ort_lite.start.prepare_model import PreparedModel
+    from ort_lite.start.specialized_plans import SpecializedPlans
 
 
 class SessionAnswers(ABC):
@@ -30,6 +31,7 @@ class SessionAnswers(ABC):
     _state: SessionState
     _services: SessionServices
     _clock: LoadClock
+    _specialized: SpecializedPlans | None = None
 
     @abstractmethod
     def _present(self) -> PreparedModel:
@@ -112,18 +114,21 @@ class SessionAnswers(ABC):
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
         model, background = self._present(), self.background_compile()
-        compiling = () if background.state == "off" else (str(background),)
+        compiling = () if self._state.job is None else (str(background),)
+        plans = () if self._specialized is None else self._specialized.describe()
         return explain.report(
             model.prepared,
             model=model.loaded.description,
             providers=tuple(self.get_providers()),
-            notes=(*self._state.notes, *model.notes, *compiling),
+            notes=(*self._state.notes, *model.notes, *compiling, *plans),
             transforms=model.transforms,
             signed_by=describe_signatures(signatures_named(model.loaded)),
         )
 
     def memory_report(self) -> MemoryReport:
         """Memory by device: weights, arena, bound tensors, peak, in bytes.
+
+        Plans for input shapes have entries of their own.
 
         Raises:
             Fail: The session is closed.
@@ -132,16 +137,22 @@ class SessionAnswers(ABC):
         from ort_lite.start.load_report import peak_rss  # noqa: PLC0415 - lazy: rare
 
         model = self._present()
-        return report_memory(model.prepared, model.eps, peak_rss())
+        plans = () if self._specialized is None else self._specialized.models()
+        graphs = [(one.prepared, one.eps) for one in (model, *plans)]
+        return report_memory(graphs, peak_rss())
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:
         """State of the compile that `session.ep_compile_in_background` started.
+
+        Without that option, of the compile for input shapes that come again and again.
 
         Args:
             timeout: Seconds to wait for its end; None waits for as long as it takes.
         """
         from ort_lite.start.load_report import BackgroundCompile  # noqa: PLC0415 - lazy: rare
 
+        if self._state.job is None and self._specialized is not None:
+            return self._specialized.outcome(timeout)
         if self._state.job is None:
             return BackgroundCompile(reason=self._state.no_job)
         return self._state.job.outcome(timeout)

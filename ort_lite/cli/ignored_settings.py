@@ -57,6 +57,7 @@ ENTRIES = frozenset(
         "session.record_ep_graph_assignment_info",
         "session.require_payload_digest",
         "session.save_model_format",
+        "session.specialize_after_runs",
         "session.strict_workspace_verification",
         "session.use_env_allocators",
         "session.use_memory_mapped_ort_model",

@@ -84,13 +84,20 @@ class MemoryReport:
 
 
 def report_memory(
-    prepared: PreparedGraph, eps: Sequence[ExecutionProvider], process_peak: int | None
+    graphs: Sequence[tuple[PreparedGraph, Sequence[ExecutionProvider]]], process_peak: int | None
 ) -> MemoryReport:
-    """The memory of a session's partitions, one entry for each EP that runs some."""
-    by_ep: dict[int, list[Partition]] = {}
-    for partition in _all_partitions(prepared):
-        by_ep.setdefault(id(partition.ep), []).append(partition)
-    entries = [_report(ep, by_ep[id(ep)]) for ep in eps if id(ep) in by_ep]
+    """The memory of a session's partitions, one entry for each EP that runs some.
+
+    Args:
+        graphs: Of the session, each with its execution providers.
+        process_peak: Of the process, in bytes; None if it is not known.
+    """
+    entries = []
+    for prepared, eps in graphs:
+        by_ep: dict[int, list[Partition]] = {}
+        for partition in _all_partitions(prepared):
+            by_ep.setdefault(id(partition.ep), []).append(partition)
+        entries += [_report(ep, by_ep[id(ep)]) for ep in eps if id(ep) in by_ep]
     return MemoryReport(devices=tuple(entries), process_peak=process_peak)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
     from ort_lite.planning.judge_placement import Judge
+    from ort_lite.planning.shape_plans import ShapePlans
 
 log = get_logger(__name__)
 
@@ -107,6 +108,7 @@ class PreparedGraph:
         partitions: In the order in which they run.
         refusals: Node index to {EP name: reason}, for nodes that some EP declined.
         watch: Over files that partitions have mapped and others may write to, if any.
+        specialized: Plans that run in place of the partitions for some input shapes; None without.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class PreparedGraph:
         self.partitions = tuple(partitions)
         self.refusals = dict(refusals)
         self.watch = watch
+        self.specialized: ShapePlans | None = None
         self._program = PartitionProgram(
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
             [part.step() for part in partitions],
@@ -133,6 +136,10 @@ class PreparedGraph:
         Raises:
             InvalidGraph: A mapped file has changed, so that the outputs may be wrong.
         """
+        if self.specialized is not None:
+            plan = self.specialized.find(inputs)
+            if plan is not None:
+                return plan.run(inputs)
         if self._program.hands_on:
             return self.run_bound(inputs, (None,) * len(self._program.outputs))
         if self.watch is None:
@@ -188,6 +195,8 @@ class PreparedGraph:
 
     def release(self) -> None:
         """Release every partition and stop watching its files."""
+        if self.specialized is not None:
+            self.specialized.release()
         for partition in self.partitions:
             partition.release()
         if self.watch is not None:

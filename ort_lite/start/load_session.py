@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
+    from ort_lite.model.fixed_inputs import FixedInputs
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import Fallback, ProviderRequest
@@ -69,6 +70,8 @@ class SessionLoader:
         measured: Whether a plain model is compiled for each device, and the fastest taken.
         plans: Whether the EPs behind the first one are opened only if the model needs them; its
             choice is then None.
+        fixed_inputs: Shapes and values of inputs that the plain model is made ready for; None for
+            all that it accepts. It then bypasses the model cache.
     """
 
     options: SessionOptions
@@ -80,6 +83,7 @@ class SessionLoader:
     sdks_held: bool = False
     measured: bool = False
     plans: bool = False
+    fixed_inputs: FixedInputs | None = None
 
     def load(
         self,
@@ -229,6 +233,12 @@ class SessionLoader:
 
     def _open_source(self, path_or_bytes: object) -> ModelSource:
         """The model, through the model cache where the options ask for it."""
+        if self.fixed_inputs is not None:
+            from ort_lite.start.fix_model import fix_model  # noqa: PLC0415 - lazy: rare
+
+            return UncachedModel(
+                fix_model(loader.load(path_or_bytes, self.options), self.fixed_inputs), self.options
+            )
         if CACHE_KEY not in self.options.config and CACHE_FOLDER_VARIABLE not in os.environ:
             return self._read_uncached(path_or_bytes)
         from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - lazy: rare

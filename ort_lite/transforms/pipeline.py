@@ -99,9 +99,8 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
         fired += Counter({insert_casts.NAME: count})
         model = replace(model, graph=graph)
     model = _apply_all(model, settings, fired)
-    inlines = not plain and settings.infer is not None and inline_if.NAME not in settings.disabled
-    if inlines:
-        model = _inline_ifs(model, settings, fired)
+    if not plain and settings.infer is not None and inline_if.NAME not in settings.disabled:
+        model = _inline_ifs(model, settings, settings.infer, fired)
     for name, count in fired.items():
         log.debug("%s changed %d places of %s", name, count, model.graph.name)
     return Transformed(model, dict(fired))
@@ -120,9 +119,10 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
     return model if graph is model.graph else replace(model, graph=graph)
 
 
-def _inline_ifs(model: Model, settings: TransformSettings, fired: Counter[str]) -> Model:
+def _inline_ifs(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
     """`model` with the branches of Ifs whose condition is a constant in place of the Ifs."""
-    assert settings.infer is not None, "as transform sees to"
     settings = replace(settings, all_inferred=False)
     for _ in range(INLINE_ROUNDS):
         constant_inputs = _has_constant_inputs(model)
@@ -130,7 +130,7 @@ def _inline_ifs(model: Model, settings: TransformSettings, fired: Counter[str]) 
         if not count:
             break
         fired[inline_if.NAME] += count
-        model = _apply_all(settings.infer(replace(model, graph=graph)), settings, fired)
+        model = _apply_all(infer(replace(model, graph=graph)), settings, fired)
     return model
 
 

@@ -1,0 +1,270 @@
+"""Plans of a session for input shapes that come again and again.
+
+A model with free dimensions, or with branches that only shapes and flags decide, is one graph for
+all shapes. For the shapes at hand it is often a simpler one: shape arithmetic is constant, branches
+are settled, and an execution provider gets in one piece what it got in many, or not at all.
+docs/adr/0058-specialized-plans.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from ctx_formats.onnx_model import TensorType
+from ort_lite import forks
+from ort_lite.context.keys import ENABLE_KEY
+from ort_lite.ep.interface import SupportsCompileByShape
+from ort_lite.model.fixed_inputs import FixedInputs
+from ort_lite.planning.control_inputs import find_control_inputs, is_fixed, may_have_random_nodes
+from ort_lite.providers.provider_list import Fallback
+from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.start.load_report import BackgroundCompile
+from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
+from ort_lite.start.plan_providers import may_plan
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.ep.interface import Value
+    from ort_lite.model.graph import Graph
+    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.provider_list import ProviderRequest
+    from ort_lite.start.load_session import SessionLoader
+    from ort_lite.start.prepare_model import PreparedModel
+
+log = get_logger(__name__)
+
+MAX_PLANS = 4
+"""Of one session; each holds the weights in the form of its execution provider once more."""
+MAX_COUNTED = 64
+"""Sets of shapes that are counted; all counts begin again where there are more."""
+LEAST_SAVED = 0.1
+"""Part of the nodes that must go, where the default EP runs all of them."""
+
+Key = tuple[object, ...]
+"""Shapes of all inputs, then the bytes of those that decide branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecializedPlan:
+    """The model, ready for one set of input shapes.
+
+    Attributes:
+        inputs: Shapes and values that it is for.
+        kept: Positions of the session's inputs that it reads.
+    """
+
+    inputs: FixedInputs
+    model: PreparedModel
+    kept: tuple[int, ...]
+
+    def run(self, values: Sequence[Value]) -> Sequence[Value]:
+        """The session's outputs for the session's inputs."""
+        return self.model.prepared.run([values[position] for position in self.kept])
+
+
+class SpecializedPlans:
+    """The plans of one session, and the thread that makes them one after the other.
+
+    The thread is there while there is something to do, and is not a daemon.
+    """
+
+    def __init__(
+        self,
+        model: PreparedModel,
+        loader: SessionLoader,
+        source: object,
+        requests: Sequence[ProviderRequest],
+        least_runs: int,
+    ) -> None:
+        """Count runs from now on.
+
+        Args:
+            model: Runs whatever no plan is for.
+            loader: The session's.
+            source: The model, as the session was given it.
+            requests: The execution providers that the session asked for.
+            least_runs: With the same shapes before a plan is made.
+        """
+        generic = model.prepared
+        self._nodes = count_nodes(generic.graph)
+        self._origin = model.origin
+        self._loader = loader
+        self._source = source
+        self._requests = tuple(requests)
+        self._least_runs = least_runs
+        self._names = tuple(info.name for info in generic.graph.inputs)
+        control = find_control_inputs(generic.graph)
+        self._deciding = tuple(i for i, name in enumerate(self._names) if name in control)
+        self._kept = tuple(i for i, name in enumerate(self._names) if name not in control)
+        self._lock = threading.RLock()
+        self._plans: dict[Key, SpecializedPlan] = {}
+        self._counts: dict[Key, int] = {}
+        self._thread: threading.Thread | None = None
+        self._full = False
+        self._closed = False
+        self._reason = ""
+
+    def find(self, values: Sequence[Value]) -> SpecializedPlan | None:
+        """The plan for these inputs; None if there is none, which counts the run."""
+        key = (*[value.shape for value in values], *[values[i].tobytes() for i in self._deciding])
+        plan = self._plans.get(key)
+        if plan is None and not self._full:
+            self._count(key, values)
+        return plan
+
+    def _count(self, key: Key, values: Sequence[Value]) -> None:
+        with self._lock:
+            if key not in self._counts and len(self._counts) >= MAX_COUNTED:
+                self._counts.clear()
+            count = self._counts[key] = self._counts.get(key, 0) + 1
+            if count < self._least_runs or self._full or self._is_busy():
+                return
+            inputs = FixedInputs(
+                shapes={name: tuple(v.shape) for name, v in zip(self._names, values, strict=True)},
+                values={self._names[i]: values[i].copy() for i in self._deciding},
+            )
+            name = "ort_lite-specialized-plan"
+            self._thread = threading.Thread(target=self._make, args=(key, inputs), name=name)
+            try:
+                self._thread.start()
+            except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
+                self._give_up(str(exc))
+
+    def _make(self, key: Key, inputs: FixedInputs) -> None:
+        with logging_as(scope_of(self._loader.options)):
+            try:
+                model = self._prepare(inputs)
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the session goes on without
+                self._give_up(f"for {inputs}: {type(exc).__name__}: {exc}")
+                log.info("no plan for %s: %s", inputs, exc)
+                return
+        self._install(key, SpecializedPlan(inputs, model, self._kept))
+
+    def _prepare(self, inputs: FixedInputs) -> PreparedModel:
+        options = self._loader.options.snapshot()
+        options.optimized_model_filepath = ""
+        options.set_progress_func(None)
+        for key in (ENABLE_KEY, BACKGROUND_KEY):
+            options.add_session_config_entry(key, "0")
+        loader = replace(
+            self._loader,
+            options=options,
+            clock=LoadClock(),
+            fallback=Fallback(enabled=False),
+            sdks_loaded=True,
+            plans=may_plan(options, self._requests),
+            fixed_inputs=inputs,
+        )
+        model = loader.load(self._source, self._requests).model
+        assert model is not None, "it was just loaded"
+        if model.origin != self._origin:
+            model.release()
+            raise Fail("the model's files have changed since the session was made")
+        return model.forget_weights()
+
+    def _install(self, key: Key, plan: SpecializedPlan) -> None:
+        why = self._objection(plan.model)
+        with self._lock:
+            if self._closed:
+                why = "the session was closed"
+            if not why:
+                self._plans[key] = plan
+                self._counts.pop(key, None)
+                self._full = len(self._plans) >= MAX_PLANS
+                if not all(ep.survives_fork for ep in plan.model.eps):
+                    forks.watch(self)
+                return
+        self._give_up(f"for {plan.inputs}: {why}")
+        plan.model.release()
+
+    def _objection(self, model: PreparedModel) -> str:
+        """Why a plan is not used; "" if it is."""
+        default = model.eps[-1]
+        if any(part.ep is not default for part in model.prepared.partitions):
+            return ""
+        after = count_nodes(model.prepared.graph)
+        if after <= (1 - LEAST_SAVED) * self._nodes:
+            return ""
+        return f"it would run {after} of {self._nodes} nodes, all on {default.name}"
+
+    def _give_up(self, reason: str) -> None:
+        with self._lock:
+            self._full, self._reason = True, reason
+            self._counts.clear()
+
+    def _is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()  # it is not, after a fork
+
+    def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
+        """State after at most `timeout` seconds; None waits until no plan is being made."""
+        end = None if timeout is None else monotonic() + timeout
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(None if end is None else max(0.0, end - monotonic()))
+        if self._is_busy():
+            return BackgroundCompile(state="compiling", reason="for shapes that it has met")
+        with self._lock:
+            return BackgroundCompile(
+                state="done" if self._plans else "off", reason="; ".join(self.describe())
+            )
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines for `explain()`: each plan with its nodes by EP, and why there is no other one."""
+        with self._lock:
+            lines = [_describe(plan) for plan in self._plans.values()]
+            if self._reason:
+                lines.append(f"no specialized plan {self._reason}")
+        return tuple(lines)
+
+    def models(self) -> tuple[PreparedModel, ...]:
+        """The model of each plan."""
+        return tuple(plan.model for plan in self._plans.values())
+
+    def lose_threads(self) -> object:
+        """Forget plans in a forked process, where SDKs' threads are missing; see forks.watch."""
+        held, self._plans, self._full = self._plans, {}, True
+        self._lock = threading.RLock()
+        return held
+
+    def release(self) -> None:
+        """Release the plans; one that is being made is released once it is ready."""
+        with self._lock:
+            self._closed = self._full = True
+            plans, self._plans = self._plans, {}
+        for plan in plans.values():
+            plan.model.release()
+
+
+def may_specialize(prepared: PreparedGraph) -> bool:
+    """Whether plans for shapes could be simpler than this graph.
+
+    Not where all shapes are fixed and no input decides branches, where an execution provider
+    compiles for each set of shapes anyway, nor with random nodes: a session goes on with the
+    numbers that it began with.
+    """
+    graph = prepared.graph
+    if graph.overridable or not all(isinstance(i.type, TensorType) for i in graph.inputs):
+        return False
+    if any(isinstance(part.compiled, SupportsCompileByShape) for part in prepared.partitions):
+        return False
+    free = not all(is_fixed(info) for info in graph.inputs)
+    return (free or bool(find_control_inputs(graph))) and not may_have_random_nodes(graph)
+
+
+def count_nodes(graph: Graph) -> int:
+    """Nodes of a graph and of the bodies in it."""
+    inside = (graph.bodies(index).values() for index in range(len(graph.nodes)))
+    return len(graph.nodes) + sum(count_nodes(body) for bodies in inside for body in bodies)
+
+
+def _describe(plan: SpecializedPlan) -> str:
+    counts: dict[str, int] = {}
+    for part in plan.model.prepared.partitions:
+        counts[part.ep.name] = counts.get(part.ep.name, 0) + len(part.nodes)
+    nodes = ", ".join(f"{ep} {count}" for ep, count in counts.items())
+    return f"specialized plan for {plan.inputs}: {nodes or 'no nodes'}"
