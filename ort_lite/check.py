@@ -240,14 +240,16 @@ class _Judge:
             )
         better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
         verdict = replace(verdict, present=ep.identity)
-        path = self._loaded.user_path
-        again = recompile_hint(node.onnx_model_filename, path)
+        loaded = self._loaded
+        again = recompile_hint(
+            loaded, node.onnx_model_filename, source=node.source, present=ep.identity
+        )
         try:
-            file = self._loaded.description
+            file = loaded.description
             warning = require_fit(node, checked, ep, self._options, file=file)
             if isinstance(ep, SupportsPayloadIdentity):
                 says = ep.identity_of_payload(checked.payload.data)
-                require_identity(node, says, ep, self._options, context_path=path)
+                require_identity(node, says, ep, self._options, loaded)
             self._probe(raw, node, checked, ep)
         except Fail as exc:
             return replace(verdict, verdict=better, message=exc.message, hint=again)

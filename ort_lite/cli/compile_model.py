@@ -27,7 +27,7 @@ from ort_lite.cli.output import (
 from ort_lite.cli.path_type import PATH
 from ort_lite.cli.session_choice import open_session, require_devices, session_choice
 from ort_lite.cli.signing import passphrase_option, signing_entries
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from ort_lite.cli.arrays import dtype_of, load_array, load_feed, random_feed, re
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.image_input import SUFFIXES, load_image
 from ort_lite.cli.output import print_note
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.model.shape_guess import guessed_shape, is_open
 
 if TYPE_CHECKING:

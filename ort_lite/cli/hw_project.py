@@ -11,7 +11,7 @@ import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.path_type import PATH
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

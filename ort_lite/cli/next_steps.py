@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.file_kind import kind_of
 from ctx_formats.long_path import explain_length
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.status import Fail, InvalidProtobuf, NoSuchFile
 from ort_lite.status import NotImplemented as NotImplementedByAny
 

@@ -11,7 +11,7 @@ import click
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.pixel_form import PixelForm
 from ort_lite.cli.session_choice import key_value
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:

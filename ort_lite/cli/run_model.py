@@ -26,7 +26,7 @@ from ort_lite.cli.path_type import PATH, NamedPath
 from ort_lite.cli.pixel_form import pixel_options
 from ort_lite.cli.run_inputs import FeedChoice, explain_guesses, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:

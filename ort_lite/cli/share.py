@@ -13,7 +13,7 @@ from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
 from ort_lite.cli.session_choice import open_session, require_devices, session_choice
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

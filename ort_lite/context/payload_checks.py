@@ -40,14 +40,14 @@ class CheckedNode:
         recorded: What the payload was compiled for.
         seal: Set where the node's attributes are not the ones that were written. Raised after the
             comparison of identities, whose message explains an edited version better.
-        context_path: Path of the context model for a hint's command; None if it has none.
+        loaded: The context model, for the command of a hint.
     """
 
     payload: CheckedPayload
     notes: ContextNotes | None
     recorded: HardwareIdentity
     seal: FormatError | None
-    context_path: str | None
+    loaded: LoadedModel
 
 
 class PayloadChecks:
@@ -183,13 +183,13 @@ class PayloadChecks:
         except FormatError as exc:
             seal = exc
         recorded = recorded_identity(node, notes)
-        path, strict = self.loaded.user_path, self._options.flag(DIGEST_KEY)
+        strict = self._options.flag(DIGEST_KEY)
         try:
             payload = self.store.payload(node, notes, self.primaries, require_digest=strict)
         except FormatError as exc:
-            raise refusal_of(exc, node.onnx_model_filename, path, recorded=recorded) from exc
+            raise refusal_of(exc, node.onnx_model_filename, self.loaded, recorded=recorded) from exc
         return CheckedNode(
-            payload=payload, notes=notes, recorded=recorded, seal=seal, context_path=path
+            payload=payload, notes=notes, recorded=recorded, seal=seal, loaded=self.loaded
         )
 
 
@@ -223,7 +223,7 @@ def parse_node(node: Node, loaded: LoadedModel) -> EpContextNode:
         return EpContextNode.from_node(node)
     except FormatError as exc:
         where = exc.in_file(loaded.description)
-        raise refusal_of(where, _name_in(node), loaded.user_path) from exc
+        raise refusal_of(where, _name_in(node), loaded) from exc
 
 
 def _name_in(node: Node) -> str:

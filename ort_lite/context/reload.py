@@ -383,7 +383,7 @@ def _call_import(
     except (InvalidGraph, EPFail) as exc:
         known = exc if isinstance(exc, InvalidGraph) else InvalidGraph(exc.message)
         reason = known.reason or Reason.VENDOR_REJECTED
-        hint = known.hint or recompile_hint(node.onnx_model_filename, checked.context_path)
+        hint = known.hint or recompile_hint(checked.loaded, node.onnx_model_filename)
         shown = "" if "(reason: " in known.message else f" (reason: {reason})"
         mend = "" if hint in known.message else f" To fix this: {hint}"
         raise InvalidGraph(

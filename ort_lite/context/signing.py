@@ -178,7 +178,7 @@ def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
             seal = checks.check(raw, node).seal
             if seal is not None:
                 where = seal.in_file(loaded.description)
-                raise refusal_of(where, node.onnx_model_filename, loaded.user_path)
+                raise refusal_of(where, node.onnx_model_filename, loaded)
 
 
 def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.ep.interface import SupportsEpContext
+    from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
 
 
@@ -39,14 +40,14 @@ def require_fit(
         InvalidGraph: It does not run here, or its node was edited.
         Fail: It runs, but not at its best, and `session.fail_on_suboptimal_compiled_model`.
     """
-    path = checked.context_path
-    warning = require_identity(node, checked.recorded, ep, options, context_path=path)
+    loaded, name = checked.loaded, node.onnx_model_filename
+    warning = require_identity(node, checked.recorded, ep, options, loaded)
     if checked.seal is not None:
         seal = checked.seal.in_file(file)
-        raise refusal_of(seal, node.onnx_model_filename, path, recorded=checked.recorded)
+        raise refusal_of(seal, name, loaded, recorded=checked.recorded)
     missing = _missing_option(ep, checked)
     if missing:
-        hint = recompile_hint(node.onnx_model_filename, path, provider=node.source, option=missing)
+        hint = recompile_hint(loaded, name, source=node.source, option=missing)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the session has provider option {missing}, and the "
             f"payload was made without it (reason: {Reason.OPTIONS}). To fix this: {hint}",
@@ -56,7 +57,7 @@ def require_fit(
             hint=hint,
         )
     if checked.payload.weights is not None and not _shares_weights(ep):
-        hint = recompile_hint(node.onnx_model_filename, path)
+        hint = recompile_hint(loaded, name)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
             f"{node.source} does not support them (reason: {Reason.FORMAT}). To fix this: {hint}",
@@ -84,10 +85,9 @@ def require_identity(
     recorded: HardwareIdentity,
     ep: SupportsEpContext,
     options: SessionOptions,
-    *,
-    context_path: str | None,
+    loaded: LoadedModel,
 ) -> str:
-    """As `require_fit`, for one identity; `context_path` is for the hint's command.
+    """As `require_fit`, for one identity; `loaded` is the context model, for a hint's command.
 
     Raises:
         InvalidGraph: It does not run here.
@@ -95,7 +95,10 @@ def require_identity(
     """
     verdict = ep.check_compatibility(recorded)
     if verdict.reason is not None or verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
-        again = recompile_hint(node.onnx_model_filename, context_path)
+        present = getattr(ep, "identity", None)
+        again = recompile_hint(
+            loaded, node.onnx_model_filename, source=node.source, present=present
+        )
         hint = f"{verdict.hint}, or {again}" if verdict.hint else again
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "

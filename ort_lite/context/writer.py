@@ -22,6 +22,7 @@ from ort_lite.context.target import exists_already
 from ort_lite.ep.interface import SupportsEpContext, SupportsMemorySharing
 from ort_lite.execution.values import OrtValue
 from ort_lite.planning.placement import all_partitions
+from ort_lite.providers.catalog import handle_options
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, load_canceled
 from ort_lite.version import PRODUCER
@@ -263,6 +264,7 @@ def _nodes(
     nodes: dict[str, Node] = {}
     holders: set[str] = set()
     sizes = {ep: _max_size(parts) for ep, parts in _by_ep(kept).items()}
+    options = {ep: _recorded_options(ep, provider_options.get(ep, {})) for ep in sizes}
     embed = isinstance(target.payloads, Embedded)
     for part in kept:
         store = stored[part.ep.name]
@@ -291,10 +293,16 @@ def _nodes(
             payload_size=store.entries[name].size,
             weights_blake3=store.weights.get(name, ""),
             source_blake3=source.blake3,
-            options=provider_options.get(part.ep.name, {}),
+            options=options[part.ep.name],
         )
         nodes[part.name] = notes.seal_into(node).to_node()
     return nodes
+
+
+def _recorded_options(ep: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Those that mean something in another process: a handle of a command queue does not."""
+    handles = handle_options(ep) if options else frozenset()
+    return {key: value for key, value in options.items() if key not in handles}
 
 
 def _max_size(parts: Sequence[Partition]) -> int:

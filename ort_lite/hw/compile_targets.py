@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.hw.patterns import is_within
 from ort_lite.hw.report_file import write_report_file
 from ort_lite.options import SessionOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.requirements import machine_lacks
 from ort_lite.hw.rows import state_of

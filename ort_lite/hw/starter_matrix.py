@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from ort_lite.context.keys import (
     SIGN_KEY,
     TRUST_KEY,
 )
-from ort_lite.ep.factory import SupportsHandleOptions
 from ort_lite.ep.interface import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
@@ -133,20 +132,11 @@ def identity_before_devices(
         identity[f"{name}.version"] = (
             f"{entry.distribution} {entry.version}" if entry is not None else ""
         )
-        handles = handle_options(name) if chosen else frozenset()
+        handles = catalog.handle_options(name) if chosen else frozenset()
         identity |= {
             f"{name}.option.{key}": value for key, value in chosen.items() if key not in handles
         }
     return identity
-
-
-def handle_options(provider: str) -> frozenset[str]:
-    """Options of a provider that name objects of this process; see `SupportsHandleOptions`."""
-    entry = catalog.entries().get(provider)
-    if entry is None:
-        return frozenset()
-    factory = entry.load()
-    return factory.handle_options if isinstance(factory, SupportsHandleOptions) else frozenset()
 
 
 def differences(

@@ -18,7 +18,7 @@ from blake3 import blake3
 from ort_lite.ep.factory import SupportsInstallationFields
 from ort_lite.model_cache.choice_file import name_choice_file
 from ort_lite.model_cache.entry import key_of
-from ort_lite.model_cache.identity import handle_options, identity_before_devices
+from ort_lite.model_cache.identity import identity_before_devices
 from ort_lite.model_cache.machine_identity import machine_fields
 from ort_lite.model_cache.settings import bypass_reason, session_cache
 from ort_lite.model_cache.source_digest import SourceStamps
@@ -118,7 +118,7 @@ def choice_identity(
             return None
         if not isinstance(factory, SupportsInstallationFields):
             return None
-        if not handle_options(request.name).isdisjoint(request.options):
+        if not catalog.handle_options(request.name).isdisjoint(request.options):
             return None
         fields = factory.installation_fields(request.options)
         identity |= {f"{request.name}.installed.{key}": fields[key] for key in fields}

@@ -22,7 +22,7 @@ from ctx_formats.package_manifest import (
     encode_manifest,
 )
 from ctx_formats.temporary_files import temporary_folder
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 from ort_lite.model.loader import WEIGHTS_FOLDER
 from ort_lite.options import SessionOptions
 from ort_lite.packages.variant_notes import SOURCE, VariantNotes

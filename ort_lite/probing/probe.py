@@ -117,7 +117,7 @@ def probe_of(
             present=opened[node.source].identity,
             options=provider_options[node.source],
             believed=believed,
-            context_path=checked.context_path,
+            loaded=checked.loaded,
         )
         if checked.payload.weights is None:
             prober.judge(suspect)
@@ -180,7 +180,7 @@ def _write_verdict(record: Path, problem: str) -> None:
 
 
 def _crash_error(suspect: Suspect, problem: str) -> InvalidGraph:
-    hint = recompile_hint(suspect.node.onnx_model_filename, suspect.context_path)
+    hint = recompile_hint(suspect.loaded, suspect.node.onnx_model_filename)
     return InvalidGraph(
         f"EPContext node '{suspect.node.name}': a child process that imported the payload "
         f"{problem} (reason: {Reason.VENDOR_CRASHED}). To fix this: {hint}",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from ctx_formats.notes import ContextNotes
     from ort_lite.ep.interface import PartitionIo
+    from ort_lite.model.loader import LoadedModel
 
 MODEL, PAYLOAD, REQUEST = "probe.onnx", "payload.bin", "request.json"
 _MAX_SHOWN = 300
@@ -42,7 +43,7 @@ class Suspect:
         present: Device and SDK that would load it.
         options: Provider options of the session.
         believed: Whether its maker is known, by more than what anybody can compute.
-        context_path: Of the context model; None if it is not a file of the user's.
+        loaded: The context model, for the command of a hint.
     """
 
     node: EpContextNode
@@ -52,7 +53,7 @@ class Suspect:
     present: HardwareIdentity
     options: Mapping[str, str]
     believed: bool
-    context_path: str | None
+    loaded: LoadedModel
 
     def key(self) -> str:
         """Key of a remembered verdict: payload, EP, options, device, driver and SDK."""

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite import forks
-from ort_lite.ep.factory import SupportsMissingReason, SupportsUnknownOptions
+from ort_lite.ep.factory import (
+    SupportsHandleOptions,
+    SupportsMissingReason,
+    SupportsUnknownOptions,
+)
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
@@ -194,6 +198,15 @@ def _not_addable(name: str, why: str) -> str:
         f"Failed to add provider of type '{name}' to SessionOptions. Provider configuration is "
         f"not supported. {why}"
     )
+
+
+def handle_options(provider: str) -> frozenset[str]:
+    """Options of a provider that name objects of this process; see `SupportsHandleOptions`."""
+    entry = entries().get(provider)
+    if entry is None:
+        return frozenset()
+    factory = entry.load()
+    return factory.handle_options if isinstance(factory, SupportsHandleOptions) else frozenset()
 
 
 def open_provider(entry: ProviderEntry, options: Mapping[str, str]) -> ExecutionProvider:

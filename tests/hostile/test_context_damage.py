@@ -21,7 +21,7 @@ from small_models import feed, mlp
 from system_limits import WINDOWS, needs_special_files, needs_symlinks
 
 import ort_lite as ort
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,8 +204,8 @@ UNNAMED = "(this file does not record its name; see ort-lite compile --help)"
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("m.onnx", "ort-lite compile MODEL --force"),
-        ("my model.onnx", 'ort-lite compile "my model.onnx" -o CONTEXT --force'),
+        ("m.onnx", "ort-lite compile MODEL --force AGAIN"),
+        ("my model.onnx", 'ort-lite compile "my model.onnx" -o CONTEXT --force AGAIN'),
         ("", UNNAMED),
         ("-o", UNNAMED),
         ("m\x1b[31m.onnx", UNNAMED),
@@ -220,6 +220,8 @@ def test_the_way_out_names_the_original_model(made: ContextModel, name: str, tol
     error = refusal(made, "sdk_version")
     for word, path in (("CONTEXT", made.path), ("MODEL", made.path.with_name("m.onnx"))):
         told = told.replace(word, quote_argument(str(path)))
+    again = "-e openvino" if made.payload is not None else "--embed -e openvino"
+    told = told.replace("AGAIN", again)
     assert error.hint.endswith(told)
     assert str(error).endswith(told), "nothing follows a command, so that it can be pasted"
     assert "\x1b" not in str(error)

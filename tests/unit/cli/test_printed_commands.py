@@ -18,7 +18,7 @@ from unit.cli.conftest import write_dense
 from unit.cli.test_documented_commands import ECHO, split_like_cmd, split_like_powershell
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.context.hints import quote_argument
+from ort_lite.context.quote_argument import quote_argument
 
 ANYWHERE = (
     "model.onnx",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 from small_models import feed, mlp
@@ -68,3 +70,14 @@ def test_a_context_of_another_device_is_a_miss(source: Path) -> None:
     assert start(source, context=other) == "stored"
     assert start(source, context=other) == "hit"
     assert start(source, command_queue=cl.CommandQueue(context)) == "hit"
+
+
+def test_a_context_model_does_not_record_handles(source: Path) -> None:
+    """Another process would open a device with a number that means nothing there."""
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    handles = {"context": new_context(), "tuning": "off"}
+    ort.InferenceSession(source, options, providers=[(NAME, handles)]).close()
+    proto = onnx.load(source.with_name("m_ctx.onnx"))
+    notes = [a.s for node in proto.graph.node for a in node.attribute if a.name == "notes"]
+    assert [json.loads(text)["options"] for text in notes] == [{"tuning": "off"}]
