@@ -66,17 +66,24 @@ class _Table:
     Attributes:
         key: Gives what instances are compared by.
         late: Fields that no argument sets.
+        plain: How many arguments set everything by position; -1 where there is more to do.
         settable: The others, as many as `positional` first.
-        stores: By name what sets a field.
+        setters: What sets each of `settable`.
+        stores: The same by name.
         post: Whether there is a __post_init__.
         twin: See `_twin_of`.
     """
 
-    __slots__ = ("fields", "key", "late", "positional", "post", "settable", "stores", "twin")
+    __slots__ = (
+        *("fields", "key", "late", "plain", "positional", "post", "settable", "setters"),
+        *("stores", "twin"),
+    )
 
     key: Callable[[Any], object]
     late: tuple[_Field, ...]
+    plain: int
     settable: tuple[_Field, ...]
+    setters: tuple[Callable[[object, object], None], ...]
     stores: dict[str, Callable[[object, object], None]]
 
     def __init__(self, fields: tuple[_Field, ...], *, post: bool) -> None:
@@ -94,7 +101,9 @@ class _Table:
         self.late = tuple([one for one in self.fields if not one.init])
         keywords = [one for one in self.fields if one.init and one.kw_only]
         self.settable = (*self.positional, *keywords)
+        self.setters = tuple([one.store for one in self.settable])
         self.stores = {one.name: one.store for one in self.settable}
+        self.plain = -1 if keywords or self.late or self.post else len(self.positional)
         return getattr(self, name)
 
 
@@ -197,6 +206,19 @@ def _class_with_slots(
 
 def _init(self: Any, /, *args: object, **kwargs: object) -> None:  # noqa: ANN401 - of any class
     table: _Table = self.__lean_table__
+    if kwargs or len(args) != table.plain:
+        _init_by_names(self, table, args, kwargs)
+        return
+    for store, value in zip(table.setters, args, strict=True):
+        store(self, value)
+
+
+def _init_by_names(
+    self: Any,  # noqa: ANN401 - see _init
+    table: _Table,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> None:
     if args:
         _take(self, args, kwargs)
     stores = table.stores

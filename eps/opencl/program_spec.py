@@ -182,13 +182,15 @@ class ProgramSpec:
     @property
     def stream_digests(self) -> frozenset[str]:
         """Digests of weights that each run reads in order, or a few rows of."""
-        return frozenset(
-            self.weights[argument.index].digest
+        in_order = {name for name in self.functions if _READS_IN_ORDER.match(name)}
+        indices = {
+            argument.index
             for call in self.calls
-            if _READS_IN_ORDER.match(call.kernel)
+            if call.kernel in in_order
             for argument in call.arguments
             if isinstance(argument, WeightArgument)
-        )
+        }
+        return frozenset([self.weights[index].digest for index in indices])
 
     @property
     def functions(self) -> tuple[str, ...]:

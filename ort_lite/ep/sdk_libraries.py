@@ -136,6 +136,11 @@ class Owned:
         """The library's address of the object, for other libraries; 0 after `release`."""
         return self._as_parameter_.value or 0
 
+    @property
+    def pointer(self) -> Any:  # noqa: ANN401 - ctypes' reference
+        """A pointer to the handle, for functions that copy it from there."""
+        return ctypes.byref(self._as_parameter_)
+
     def release(self) -> None:
         """Free the object now, then let go of what it refers to; a second call does nothing."""
         handle, self._as_parameter_ = self._as_parameter_, c_void_p()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from ort_lite import forks
 from ort_lite.ep.device_tensors import SupportsForeignTensors, SupportsMemoryLookup
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 _KINDS = {1: "gpu", 3: "npu"}
 OWN_ALLOCATORS = frozenset(("OpenVINO_GPU", "OpenVINO_RT_NPU"))
 """Allocators of one execution provider; another one may have memory of the same device."""
+
+_known: WeakValueDictionary[tuple[object, ...], DeviceMemory] = WeakValueDictionary()
+"""By the arguments of `_find_anywhere`, while a session or a tensor uses it: looking for execution
+providers and their SDKs takes half a millisecond, and a decoder has 48 caches."""
 
 
 def find_memory(
@@ -109,6 +115,21 @@ def _fits(place: MemoryPlace, device: OrtDevice) -> bool:
 
 
 def _find_anywhere(device: OrtDevice, problem: str, allocator: str) -> DeviceMemory:
+    from ort_lite.providers.catalog import registered  # noqa: PLC0415 - lazy: rare
+
+    numbers = device.device_type(), device.device_vendor_id(), device.device_id()
+    key = *numbers, allocator, *registered
+    memory = _known.get(key)
+    if memory is None:
+        memory = _known[key] = _ask_providers(device, problem, allocator)
+    return memory
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_known.clear)  # of SDKs whose threads are not in the child
+
+
+def _ask_providers(device: OrtDevice, problem: str, allocator: str) -> DeviceMemory:
     from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
 
     vendor = device.device_vendor_id()

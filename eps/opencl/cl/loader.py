@@ -43,6 +43,7 @@ class _Loader(NamedTuple):
     problem: OpenCLError | None
 
 
+@cache
 def api() -> CApi:
     """The loader's functions, after it and the drivers have looked around, once in a process.
 

@@ -97,10 +97,15 @@ class Buffer(Owned):
         Raises:
             OpenCLError: The driver does not take it.
         """
+        return cls.over(context, flags, (content.ctypes.data, content.nbytes), content)
+
+    @classmethod
+    def over(cls, context: Context, flags: int, place: tuple[int, int], owner: object) -> Buffer:
+        """As `from_host`, of so many bytes at an address, which `owner` keeps."""
+        address, size = place
         shared = flags | CL_MEM_USE_HOST_PTR
-        address = content.ctypes.data
-        handle = create(api().clCreateBuffer, context, shared, content.nbytes, address)
-        return cls(handle, api().clReleaseMemObject, content)
+        handle = create(api().clCreateBuffer, context, shared, size, address)
+        return cls(handle, api().clReleaseMemObject, owner)
 
     def part(self, offset: int, size: int) -> Buffer:
         """A sub-buffer with the flags of this buffer.

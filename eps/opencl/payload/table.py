@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.errors import FormatError
-from ctx_formats.lean_dataclass import dataclass, replace
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.program_spec import (
     ArenaFill,
@@ -161,11 +161,13 @@ def _decode_uses(row: object, spec: ProgramSpec) -> PortUses:
     if len(set(taken)) != len(taken):
         raise FormatError("uses", "an argument of two ports", "one port for each argument")
     in_place = set()
+    sizes, made_sizes = ([p.nbytes for p in ports] for ports in (spec.inputs, spec.outputs))
+    last_input, last_output = len(sizes) - 1, len(made_sizes) - 1
     for pair in array(pairs, "uses.in_place"):
         first, second = array(pair, "uses.in_place", 2)
-        i = number(first, "uses.in_place", 0, len(spec.inputs) - 1)
-        o = number(second, "uses.in_place", 0, len(spec.outputs) - 1)
-        if spec.inputs[i].nbytes != spec.outputs[o].nbytes or None in (read[i], made[o]):
+        i = number(first, "uses.in_place", 0, last_input)
+        o = number(second, "uses.in_place", 0, last_output)
+        if sizes[i] != made_sizes[o] or read[i] is None or made[o] is None:
             raise FormatError("uses.in_place", f"[{i}, {o}]", "ports of one size with arguments")
         in_place.add((i, o))
     return PortUses(inputs=read, outputs=made, in_place=frozenset(in_place))
@@ -195,19 +197,36 @@ def _decode_port_uses(
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """Reads arguments of calls: parts of an arena of so many bytes, or one of the weights."""
+    """Reads arguments of calls: parts of an arena of so many bytes, or one of the weights.
+
+    Equal arguments are one object. Of a decoder, half of the arguments and most names are equal.
+
+    Attributes:
+        known: Arguments that were read, by their rows.
+        names: Names of kernels that were read.
+    """
 
     arena: int
     alignment: int
     weights: int
+    known: dict[int | tuple[int, int], ArenaSpan | WeightArgument] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
     def read(self, row: object) -> ArenaSpan | WeightArgument:
-        if isinstance(row, int):
-            return WeightArgument(number(row, "call.weight", 0, self.weights - 1))
-        return self.place(row)
+        if type(row) is not int:
+            return self.place(row)
+        known = self.known.get(row)
+        if known is None:
+            index = number(row, "call.weight", 0, self.weights - 1)
+            known = self.known[index] = WeightArgument(index)
+        return known
 
     def place(self, row: object) -> ArenaSpan:
         start, length = array(row, "place", 2)
+        if type(start) is type(length) is int:
+            known = self.known.get((start, length))
+            if type(known) is ArenaSpan:
+                return known
         offset = number(start, "place.offset", 0, self.arena)
         size = number(length, "place.size", 1, self.arena)
         if offset + size > self.arena or offset % self.alignment:
@@ -216,7 +235,8 @@ class _Arguments:
                 f"[{offset}, +{size})",
                 f"inside {self.arena}, aligned to {self.alignment}",
             )
-        return ArenaSpan(offset, size)
+        span = self.known[offset, size] = ArenaSpan(offset, size)
+        return span
 
 
 def _decode_fill(row: object, arguments: _Arguments) -> ArenaFill:
@@ -227,8 +247,10 @@ def _decode_fill(row: object, arguments: _Arguments) -> ArenaFill:
 def _decode_launch(row: object, arguments: _Arguments) -> LaunchSpec:
     kernel, tasks, items, places, checks, work = array(row, "call", 6)
     name = text(kernel, "call.kernel")
-    if not _KERNEL.fullmatch(name):
-        raise FormatError("call.kernel", name[:40], "a label and 12 hexadecimal digits")
+    if name not in arguments.names:
+        if not _KERNEL.fullmatch(name):
+            raise FormatError("call.kernel", name[:40], "a label and 12 hexadecimal digits")
+        arguments.names.add(name)
     group = number(items, "call.group", 1, MAX_GROUP)
     whole = number(tasks, "call.tasks", 1, MAX_TASKS)
     if whole % group:
@@ -264,7 +286,7 @@ def number(value: object, field: str, low: int, high: int) -> int:
     Raises:
         FormatError: It is not.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+    if type(value) is not int or not low <= value <= high:  # a bool is an int, too
         raise FormatError(field, str(value)[:40], f"a whole number from {low} to {high}")
     return value
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 import sys
 import threading
-from typing import TYPE_CHECKING
+from ctypes import addressof, c_char
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from eps.opencl.cl.objects import Context, Event
     from eps.opencl.program_spec import Weight
 
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGE_PAGE = 2 << 20
 """In bytes, on x86, and on ARM with small pages of 4 KiB."""
+ZEROS_FROM = 128 << 10
+"""Bytes from which zeros are pages of their own. Less than that is cleared faster than mapped."""
 
 
 def allocate(context: Context, flags: int, size: int) -> Buffer:
@@ -40,7 +44,7 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     Raises:
         OpenCLError: The device has not enough.
     """
-    buffer, _ = _allocate(context, flags, size)
+    buffer, _ = _allocate(context, flags, size, LARGE_PAGE)
     return buffer.count_in(context, size)
 
 
@@ -53,27 +57,49 @@ def allocate_zeros(context: Context, flags: int, size: int, queue: Queue) -> Buf
     Raises:
         OpenCLError: The device has not enough.
     """
-    buffer, is_zero = _allocate(context, flags, size)
+    buffer, is_zero = _allocate(context, flags, size, ZEROS_FROM)
     buffer.count_in(context, size)
     if not is_zero:
         queue.clear(buffer, size)
     return buffer
 
 
-def _allocate(context: Context, flags: int, size: int) -> tuple[Buffer, bool]:
-    """The memory, and whether it is known to be zeros."""
+def _allocate(context: Context, flags: int, size: int, own_from: int) -> tuple[Buffer, bool]:
+    """The memory, and whether it is known to be zeros.
+
+    From `own_from` bytes on, memory of a CPU is pages of its own. Else the driver's malloc may find
+    some that were used before, which are there without a fault for each page.
+    """
     device = context.device
     shared = device.type & CL_DEVICE_TYPE_CPU and device.host_unified_memory
-    if sys.platform != "linux" or not shared or size < LARGE_PAGE:
+    pages = _map_pages(size) if shared and size >= own_from else None
+    if pages is None:
         return Buffer.of(context, flags, size), False
+    return Buffer.from_host(context, flags, pages), True
+
+
+def _map_pages(size: int) -> Array | None:
+    """New pages of the system, large ones for many bytes; None if there are none to be had."""
+    if sys.platform != "linux":
+        return None
+    is_large = size >= LARGE_PAGE
+    room = size + LARGE_PAGE if is_large else size
     try:
-        memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if is_large:
+            memory.madvise(mmap.MADV_HUGEPAGE)
     except OSError:  # a limit on address space, or a kernel without large pages
-        return Buffer.of(context, flags, size), False
+        return None
     content = np.frombuffer(memory, np.uint8)
-    start = -content.ctypes.data % LARGE_PAGE
-    return Buffer.from_host(context, flags, content[start : start + size]), True
+    start = -content.ctypes.data % LARGE_PAGE if is_large else 0
+    return content[start : start + size]
+
+
+def address_of(data: memoryview) -> int:
+    """Address of the first byte of a contiguous view that has one."""
+    if data.readonly:
+        return int(np.frombuffer(data, np.uint8).ctypes.data)
+    return addressof(c_char.from_buffer(data))  # a fraction of the time, and a decoder has hundreds
 
 
 @dataclass(slots=True)
@@ -225,14 +251,14 @@ class DeviceWeights:
         return mapped and self._can_map(weight)
 
     def _can_map(self, weight: Weight) -> bool:
-        address = np.frombuffer(weight.data, np.uint8).ctypes.data
-        return weight.data.nbytes > 0 and address % self._alignment == 0
+        return weight.data.nbytes > 0 and address_of(weight.data) % self._alignment == 0
 
     def _map(self, weight: Weight) -> _Block:
         """A block over the host's own bytes."""
-        content = np.frombuffer(weight.data, np.uint8)
-        whole = Buffer.from_host(self._context, CL_MEM_READ_ONLY, content)
-        return _Block(whole, weight.data.nbytes, {weight.digest: whole})
+        size = weight.data.nbytes
+        place = address_of(weight.data), size
+        whole = Buffer.over(self._context, CL_MEM_READ_ONLY, place, weight.data)
+        return _Block(whole, size, {weight.digest: whole})
 
     def _upload(self, weights: Sequence[Weight]) -> _Block:
         """One buffer with every weight in its part, which are on their way."""

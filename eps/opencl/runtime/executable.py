@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from contextlib import ExitStack, nullcontext
-from ctypes import c_int32, c_size_t, c_void_p
+from ctypes import byref, c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
-    from eps.opencl.program_spec import LaunchSpec, ProgramPort, ProgramSpec
+    from eps.opencl.program_spec import ProgramPort, ProgramSpec
     from eps.opencl.runtime.arena import SharedArena
     from eps.opencl.runtime.bound_ports import BoundPorts
     from eps.opencl.runtime.device_access import DeviceAccess
@@ -81,9 +81,12 @@ class Launch(Owned):
         super().__init__(kernel, api().clReleaseKernel, (queue, tuple(arguments)))
         if size[1] > 1:
             self._require_group(name, size[1], program.device)
+        handle, set_argument = kernel.value, api().clSetKernelArg
         for index, one in enumerate(arguments):
-            value = c_int32(one) if isinstance(one, int) else c_void_p(one.handle)
-            api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
+            if isinstance(one, int):
+                set_argument(handle, index, 4, byref(c_int32(one)))
+            else:
+                set_argument(handle, index, POINTER_SIZE, one.pointer)
         sizes = [(c_size_t * 1)(n) for n in size]
         self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
         self._enqueue = api().enqueue
@@ -102,7 +105,7 @@ class Launch(Owned):
         Raises:
             OpenCLError: The driver refuses.
         """
-        api().clSetKernelArg(self, index, POINTER_SIZE, ctypes.byref(c_void_p(buffer.handle)))
+        api().clSetKernelArg(self, index, POINTER_SIZE, buffer.pointer)
 
     def enqueue(self) -> None:
         """Enqueue the kernel on its queue.
@@ -213,28 +216,32 @@ class Executable:
     def _prepare_launches(
         self, programs: Sequence[Program], weights: Sequence[Buffer]
     ) -> list[Launch]:
-        spec = self.spec
+        spec, flag = self.spec, self._flag
         numbers = {name: number for number, name in enumerate(spec.functions)}
         most, parts = spec.most_arguments, spec.part_of_function
+        buffers: dict[int, Buffer] = {}  # by the identity of an argument, which calls share
         launches = []
         for call in spec.calls:
-            name, arguments = call.kernel, self._arguments(call, weights)
-            launch_arguments: Sequence[Buffer | int] = arguments
-            program = programs[parts.get(numbers[name], 0)]
+            arguments: list[Buffer | int] = []
+            for one in call.arguments:
+                buffer = buffers.get(id(one))
+                if buffer is None:
+                    if isinstance(one, WeightArgument):
+                        buffer = weights[one.index]
+                    else:
+                        buffer = self._part(one)
+                    buffers[id(one)] = buffer
+                arguments.append(buffer)
+            if call.checks:
+                arguments.append(flag)
+            name, number = call.kernel, numbers[call.kernel]
             if spec.entry:
-                unread = [self._flag] * (most - len(arguments))
-                name, launch_arguments = ENTRY, [numbers[name], *arguments, *unread]
-            launches.append(
-                Launch(self._queue, program, name, launch_arguments, (call.tasks, call.group))
-            )
+                unread = [flag] * (most - len(arguments))
+                name, arguments = ENTRY, [number, *arguments, *unread]
+            program = programs[parts.get(number, 0)]
+            size = call.tasks, call.group
+            launches.append(Launch(self._queue, program, name, arguments, size))
         return launches
-
-    def _arguments(self, call: LaunchSpec, weights: Sequence[Buffer]) -> list[Buffer]:
-        arguments = [
-            weights[one.index] if isinstance(one, WeightArgument) else self._part(one)
-            for one in call.arguments
-        ]
-        return [*arguments, *([self._flag] if call.checks else [])]
 
     def _part(self, place: ArenaSpan) -> Buffer:
         part = self._parts.get(place)

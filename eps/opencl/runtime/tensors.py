@@ -43,11 +43,6 @@ GPU = 1
 """OrtDevice::GPU of ortdevice.h."""
 
 _memories: weakref.WeakValueDictionary[int, OpenCLMemory] = weakref.WeakValueDictionary()
-_known: weakref.WeakValueDictionary[tuple[str, int, int], OpenCLMemory] = (
-    weakref.WeakValueDictionary()
-)
-"""By the arguments of `find_memory`, while a session or a tensor uses it: asking the drivers for
-their devices takes half a millisecond, and a decoder has 48 caches."""
 _making = Lock()
 
 
@@ -68,14 +63,8 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     """
     if device_name not in ("opencl", "gpu"):
         return None
-    key = device_name, device_id, vendor_id
-    memory = _known.get(key)
-    if memory is None:
-        listed = _find_device(*key)
-        if listed is None:
-            return None
-        memory = _known[key] = shared_memory(DeviceAccess(listed))
-    return memory
+    listed = _find_device(device_name, device_id, vendor_id)
+    return None if listed is None else shared_memory(DeviceAccess(listed))
 
 
 def _find_device(device_name: str, device_id: int, vendor_id: int) -> ListedDevice | None:

@@ -16,6 +16,10 @@ from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import device_memory
 from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate, allocate_zeros
 from eps.opencl.runtime.tensors import find_memory
+from ort_lite import OrtValue
+from ort_lite.execution import device_values
+from ort_lite.providers.catalog import ProviderEntry, registered
+from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +89,7 @@ def test_without_them_memory_is_the_drivers(
     assert_keeps(context, allocate(context, CL_MEM_READ_WRITE, SIZE))
 
 
-@pytest.mark.parametrize("size", [4096, SIZE])
+@pytest.mark.parametrize("size", [4096, 256 << 10, SIZE])
 def test_zeros_are_zeros(context: Context, size: int) -> None:
     queue = Queue(context)
     buffer = allocate_zeros(context, CL_MEM_READ_WRITE, size, queue)
@@ -97,21 +101,48 @@ def test_zeros_are_zeros(context: Context, size: int) -> None:
 
 @needs_posix
 @pytest.mark.skipif(not SMAPS.exists(), reason="no /proc/self/smaps here")
-def test_zeros_take_no_memory_before_they_are_used(context: Context) -> None:
+@pytest.mark.parametrize(("count", "size"), [(1, 64 * LARGE_PAGE), (128, 256 << 10)])
+def test_zeros_take_no_memory_before_they_are_used(context: Context, count: int, size: int) -> None:
     def resident() -> int:
         """Bytes, of private memory alone."""
         text = Path("/proc/self/status").read_text(encoding="ascii")
         return int(text.partition("RssAnon:")[2].split()[0]) << 10
 
-    size = 64 * LARGE_PAGE
     queue, before = Queue(context), resident()
-    buffer = allocate_zeros(context, CL_MEM_READ_WRITE, size, queue)
+    buffers = [allocate_zeros(context, CL_MEM_READ_WRITE, size, queue) for _ in range(count)]
     queue.finish()
-    assert resident() - before < size // 4
-    buffer.release()
+    assert resident() - before < count * size // 4
+    for buffer in buffers:
+        buffer.release()
 
 
-def test_memory_is_found_again_while_it_is_in_use() -> None:
+def test_execution_providers_are_asked_once_for_memory_that_is_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A decoder has a value for each of its caches."""
+    asked: list[str] = []
+    real = device_values._ask_providers
+
+    def ask(*arguments: Any) -> Any:
+        asked.append("")
+        return real(*arguments)
+
+    device_values._known.clear()
+    monkeypatch.setattr(device_values, "_ask_providers", ask)
+    make = OrtValue.ortvalue_from_shape_and_type
+    values = [make([2, 3], np.float32, "opencl", 0) for _ in range(3)]
+    assert len(asked) == 1
+    assert all(value.device_name() == "opencl" for value in values)
+    monkeypatch.setitem(registered, "another", ProviderEntry("another", "none:NONE", "none"))
+    with pytest.raises(EPFail, match="another"):  # one that comes later is asked first
+        make([2, 3], np.float32, "opencl", 0)
+    monkeypatch.delitem(registered, "another")
+    values.clear()
+    gc.collect()
+    assert not device_values._known
+
+
+def test_memory_is_one_object_while_it_is_in_use() -> None:
     memory = find_memory("opencl", 0, -1)
     assert memory is not None
     assert find_memory("opencl", 0, -1) is memory

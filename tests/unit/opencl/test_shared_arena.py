@@ -16,7 +16,14 @@ from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.cl.devices import Device
 from eps.opencl.payload.table import decode_spec, encode_spec
-from eps.opencl.program_spec import ArenaFill, ArenaSpan, LaunchSpec, ProgramSpec
+from eps.opencl.program_spec import (
+    ArenaFill,
+    ArenaSpan,
+    LaunchSpec,
+    ProgramSpec,
+    WeightArgument,
+    weight_of,
+)
 from eps.opencl.runtime.executable import Executable
 from eps.opencl.runtime.room import own_bytes
 
@@ -313,6 +320,25 @@ def test_a_table_says_what_is_kept_and_older_tables_keep_all() -> None:
     assert own_bytes(SPEC, arena) == SPEC.arena
     assert own_bytes(replace(SPEC, kept=64), arena) == 64
     assert own_bytes(replace(SPEC, kept=64), None) == SPEC.arena
+
+
+@pytest.mark.parametrize("row", [[False, 64], [0.0, 64], [0, 64.0], [0, True], False, 0.0])
+def test_a_table_whose_argument_is_no_number_is_refused_after_one_that_equals_it(
+    row: object,
+) -> None:
+    """Arguments that were read before are found by their numbers, which 0.0 and False equal."""
+    weight = weight_of(memoryview(b"12345678"))
+    arguments = (WeightArgument(0), ArenaSpan(0, 64), WeightArgument(0), ArenaSpan(0, 64))
+    spec = replace(SPEC, weights=(weight,), calls=(replace(CALL, arguments=arguments),))
+    table = encode_spec(spec)
+    decoded = decode_spec(table, "", (weight,), 64)
+    assert decoded == spec
+    first, second, third, last = decoded.calls[0].arguments
+    assert first is third
+    assert second is last
+    table["calls"][0][3].append(row)  # type: ignore[index] # JSON
+    with pytest.raises(FormatError, match="place"):
+        decode_spec(table, "", (weight,), 64)
 
 
 @pytest.mark.parametrize("kept", [-1, 32, 128, 256, "64", None])
