@@ -161,6 +161,7 @@ _HOMES = {
     "ort_lite.model.tensor_values": ("numpy_dtype", "onnx_data_type", "to_numpy", "type_string"),
     "ort_lite.model.type_text": ("element_text", "type_text"),
     "ort_lite.model_cache.user_folder": ("user_cache_folder",),
+    "ort_lite.planning.node_work": ("estimate_run",),
     "ort_lite.session_log": ("get_logger", "verbose_level"),
     "ort_lite.shortages": ("remedy_of", "start_helper"),
     "ort_lite.status": (
@@ -302,6 +303,7 @@ if TYPE_CHECKING:
     from ort_lite.model.type_text import element_text as element_text
     from ort_lite.model.type_text import type_text as type_text
     from ort_lite.model_cache.user_folder import user_cache_folder as user_cache_folder
+    from ort_lite.planning.node_work import estimate_run as estimate_run
     from ort_lite.session_log import get_logger as get_logger
     from ort_lite.session_log import verbose_level as verbose_level
     from ort_lite.shortages import remedy_of as remedy_of

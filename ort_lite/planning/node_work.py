@@ -105,6 +105,19 @@ def estimate_work(graph: Graph, index: int) -> NodeWork:
     return replace(work, math=out) if node.op_type in _MATH else work
 
 
+def estimate_run(graph: Graph, costs: PlacementCosts) -> float | None:
+    """Microseconds of one run of a graph on a device, launch and crossings not included.
+
+    None if the shape of some value is not known before the run, or there are bodies.
+    """
+    folded = find_folded(graph)
+    running = [index for index in range(len(graph.nodes)) if index not in folded]
+    work = [estimate_work(graph, index) for index in running]
+    if any(one.free for one in work) or any(graph.bodies(index) for index in running):
+        return None
+    return sum(one.microseconds(costs) for one in work)
+
+
 def find_folded(graph: Graph) -> frozenset[int]:
     """Nodes whose results are constants: execution providers compute them when they compile."""
     folded: set[int] = set()

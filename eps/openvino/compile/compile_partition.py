@@ -10,6 +10,7 @@ from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.compile.refused_nodes import find_refused
 from eps.openvino.compile.rewrite import rewrite_partition
+from eps.openvino.compile.small_work import THREADS_KEY, pays_one_thread
 from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import compile_config
 from eps.openvino.partition import OpenVINOPartition, memory_finder
@@ -88,13 +89,8 @@ def _compile(
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
             reason = "NPU needs static shapes"
             raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
-        config, notes = compile_config(options), rewritten.notes
-        if _is_quantised(graph):
-            from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
-
-            if reason := float_reason(core, options, graph):
-                turn_off(core, config, options.device)
-                notes = (*notes, f"computed in float32: {reason}")
+        config, notes = _choose_config(core, options, graph)
+        notes = (*rewritten.notes, *notes)
         try:
             compiled = core.compile_model(model, options.device, config)
         except SDK_ERRORS as exc:
@@ -118,6 +114,23 @@ def _compile(
         raise ConversionError(str(exc)) from exc
     finder = memory_finder(core, options.device)
     return OpenVINOPartition(made, name, order, graph, notes, finder)
+
+
+def _choose_config(
+    core: openvino.Core, options: OpenVINOOptions, graph: Graph
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Properties for compiling a partition, and notes on those that depend on it."""
+    config, notes = compile_config(options), []
+    if pays_one_thread(options, graph):
+        config[THREADS_KEY] = 1
+        notes.append("on one thread: too little work for more")
+    if _is_quantised(graph):
+        from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
+
+        if reason := float_reason(core, options, graph):
+            turn_off(core, config, options.device)
+            notes.append(f"computed in float32: {reason}")
+    return config, tuple(notes)
 
 
 def _is_quantised(graph: Graph) -> bool:
