@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import sync_folder
+from ctx_formats.atomic_write import missing_folder_error, sync_folder
 from ctx_formats.temporary_files import forget_unfinished, note_unfinished
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def replace_folder(target: Path, *, replace: bool) -> Iterator[Path]:
     _require_free(target, replace=replace)
     stem = os.fsencode(target.name)[:100].decode(errors="ignore")
     temporary = target.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
-    temporary.mkdir()
+    try:
+        temporary.mkdir()
+    except FileNotFoundError as exc:
+        raise missing_folder_error(exc, temporary) from exc
     note_unfinished(temporary)
     try:
         yield temporary

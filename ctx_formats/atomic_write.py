@@ -27,10 +27,10 @@ _NAME_BYTES = 100
 
 
 @contextmanager
-def create_sibling_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
+def create_sibling_file(path: Path, mode: int = 0o666) -> Iterator[tuple[BinaryIO, Path]]:
     """A new file in the folder of `path`, fsynced at the end, removed if the body raises.
 
-    Its mode is what the umask gives.
+    Its mode is `mode`, less what the umask takes away.
 
     Yields:
         The open file (write and read back), and its temporary path for `publish`.
@@ -44,13 +44,9 @@ def create_sibling_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(temporary, flags, 0o666)
+        descriptor = os.open(temporary, flags, mode)
     except FileNotFoundError as exc:
-        from ctx_formats.long_path import explain_length  # noqa: PLC0415 - lazy: rare
-
-        raise FileNotFoundError(
-            exc.errno, explain_length(temporary) or exc.strerror, str(temporary)
-        ) from exc
+        raise missing_folder_error(exc, temporary) from exc
     note_unfinished(temporary)
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -92,6 +88,16 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
         raise
     forget_unfinished(temporary)
     sync_folder(path.parent)
+
+
+def missing_folder_error(exc: FileNotFoundError, temporary: Path) -> FileNotFoundError:
+    """The error for a temporary path that cannot be created; names the folder if that is absent."""
+    from ctx_formats.long_path import explain_length  # noqa: PLC0415 - lazy: rare
+
+    long = explain_length(temporary)
+    if not long and not temporary.parent.is_dir():
+        return FileNotFoundError(exc.errno, "the folder does not exist", str(temporary.parent))
+    return FileNotFoundError(exc.errno, long or exc.strerror, str(temporary))
 
 
 def publish_new(temporary: Path, names: Sequence[Path]) -> Path:

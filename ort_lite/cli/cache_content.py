@@ -65,7 +65,8 @@ def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool
     else:
         for key, problem in damage:
             print_line(f"{key[:KEY_SHOWN]}: {problem}{' (removed)' if fix else ''}")
-        print_line(f"{len(damage)} damaged" if damage else "all entries are intact")
+        whole = "all entries are intact" if store.entry_keys() else "no entries"
+        print_line(f"{len(damage)} damaged" if damage else whole)
         if damage and not fix:
             print_note(f"Hint: {REMEDY}.")
     return ExitCode.DIFFERENT if damage and not fix else ExitCode.OK

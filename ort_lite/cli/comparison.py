@@ -45,8 +45,13 @@ def _compare(name: str, ours: object, reference: object) -> Difference:
         return _worst_difference(
             name, [_compare(f"{name}.{i}", a, b) for i, (a, b) in enumerate(pairs)]
         )
+    if ours is None or reference is None:
+        missing = "the model has no such output" if ours is None else "the reference lacks it"
+        return _incomparable_difference(name, missing)
     if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
-        return _incomparable_difference(name, f"{_kind(ours)} against {_kind(reference)}")
+        return _incomparable_difference(
+            name, f"{type(ours).__name__} against {type(reference).__name__}"
+        )
     if ours.shape != reference.shape:
         return _incomparable_difference(name, f"shape {ours.shape} against {reference.shape}")
     if ours.dtype.kind in "OUST" or reference.dtype.kind in "OUST":
@@ -111,7 +116,3 @@ def _worst_difference(name: str, parts: list[Difference]) -> Difference:
         identical=all(part.identical for part in parts),
         problem=worst.problem,
     )
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else type(value).__name__

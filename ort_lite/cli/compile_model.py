@@ -13,6 +13,12 @@ import click
 
 from ctx_formats.temporary_files import temporary_folder
 from ort_lite.cli.compile_shapes import with_shapes
+from ort_lite.cli.context_files import (
+    default_context_path,
+    files_json,
+    list_files,
+    print_files,
+)
 from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import devices_of, summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
@@ -21,7 +27,6 @@ from ort_lite.cli.output import (
     json_option,
     print_json,
     print_line,
-    size_text,
     time_text,
 )
 from ort_lite.cli.path_type import PATH
@@ -119,7 +124,7 @@ def _targets(
     if output is not None and not output.suffix:
         raise click.UsageError(f"-o {output}: expected the name of a file that ends in .onnx")
     if not platforms:
-        return [(output or model.with_name(f"{model.stem}_ctx.onnx"), choice)]
+        return [(output or default_context_path(model), choice)]
     names = platforms.split(",")
     if not all(name.isascii() and name.isdigit() for name in names):
         raise click.UsageError(f"--npu-platform {platforms}: expected numbers such as 4000,5010")
@@ -167,7 +172,7 @@ def _compile(
                 f"so {target} was not written",
                 hint=f"run ort-lite explain {quote_argument(str(model))} to see why",
             )
-    return _Written([target, *_payload_files(target)], report, perf_counter() - began)
+    return _Written(list_files([target]), report, perf_counter() - began)
 
 
 @contextmanager
@@ -213,17 +218,8 @@ def _refuse_compiled(model: Path, choice: SessionChoice) -> None:
             ) from exc
 
 
-def _payload_files(target: Path) -> list[Path]:
-    """The files that the context model names, each once."""
-    from ort_lite.cli.model_facts import read_facts
-
-    names = dict.fromkeys(context.payload for context in read_facts(target).contexts)
-    return [target.parent / name for name in names if name]
-
-
 def _print(context: _Written) -> None:
-    for path in context.files:
-        print_line(f"{path}  {size_text(path.stat().st_size)}")
+    print_files(context.files)
     parts = count_text(len(context.report.partitions), "partition")
     print_line(
         f"{summarize_compiled(context.report)}; {parts}; {time_text(context.seconds)} with loading"
@@ -235,7 +231,7 @@ def _json(model: Path, context: _Written) -> dict[str, Any]:
     return {
         "model": str(model),
         "output": str(context.files[0]),
-        "files": [{"path": str(p), "bytes": p.stat().st_size} for p in context.files],
+        "files": files_json(context.files),
         "nodes": report.node_counts(),
         "devices": devices_of(report),
         "partitions": [

@@ -33,7 +33,8 @@ def with_shapes(choice: SessionChoice, model: Path, texts: Sequence[str]) -> Ses
     if not texts:
         return choice
     sets = parse_shape_sets(texts)
-    _require_inputs(model, choice, sets[0])
+    for one in sets:
+        _require_inputs(model, choice, one)
     providers = []
     for name, options in choice.providers or ():
         if name == OPENCL:
@@ -58,7 +59,7 @@ def parse_shape_sets(texts: Sequence[str]) -> list[ShapeSet]:
     """
     shapes: dict[str, list[tuple[int, ...]]] = {}
     for text in texts:
-        name, value = key_value(text, "--shapes")
+        name, value = key_value(text, "--shapes", EXAMPLE)
         listed = [part.split("x") for part in value.split(",")]
         if not all(dim.isascii() and dim.isdigit() and int(dim) for dims in listed for dim in dims):
             raise click.UsageError(f"--shapes {text}: expected {EXAMPLE}")
@@ -102,3 +103,7 @@ def _require_inputs(model: Path, choice: SessionChoice, shapes: ShapeSet) -> Non
             raise click.UsageError(
                 f"--shapes {name}: {len(shape)} dimensions, the model has {len(dims)}"
             )
+        fixed = [dim if isinstance(dim, int) else None for dim in dims or shape]
+        if any(size not in (None, chosen) for size, chosen in zip(fixed, shape, strict=True)):
+            text = "x".join("?" if size is None else str(size) for size in fixed)
+            raise click.UsageError(f"--shapes {name}: the model declares {text}")

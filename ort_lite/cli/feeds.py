@@ -100,10 +100,17 @@ def guessed_feed(
 
 
 def _split_name(text: str, inputs: Sequence[NodeArg]) -> tuple[str, Path]:
-    """Split `NAME=FILE`; a NAME that no input has belongs to the file's name."""
+    """Split `NAME=FILE`; a NAME that no input has belongs to the file's name.
+
+    Raises:
+        CommandError: FILE exists alone, and no input is called NAME.
+    """
     for arg in inputs:
         if text.startswith(f"{arg.name}="):
             return arg.name, Path(text[len(arg.name) + 1 :])
+    name, sign, file = text.partition("=")
+    if sign and Path(file).is_file() and not Path(text).exists():
+        _input_of(name, inputs)
     return "", Path(text)
 
 

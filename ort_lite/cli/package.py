@@ -231,10 +231,11 @@ def prune(
     from ort_lite.packages.model_package import open_package, open_package_at
     from ort_lite.packages.verify_package import package_size
     from ort_lite.packaging.change_package import prune_package
-    from ort_lite.packaging.package_output import require_replaceable
 
     if bool(drop) == bool(keep):
-        raise click.UsageError("name the variants to remove with --drop, or those to --keep")
+        raise click.UsageError(
+            "name the variants to remove with --drop, or those to --keep, not both"
+        )
     folder, _ = open_package_at(str(package), {}, whole=True)
     names = [v.name for one in folder.manifest.components for v in one.variants]
     unknown = sorted(set(keep) - set(names))
@@ -242,9 +243,7 @@ def prune(
         raise CommandError(
             ExitCode.USAGE, f"{package} has no variant '{unknown[0]}'; it has {', '.join(names)}"
         )
-    if output is not None:
-        require_replaceable(output, force=False)
-    before, target = package_size(folder), output or package
+    before, target = package_size(folder), _choose_output(output, package)
     left = prune_package(package, target, drop or set(names) - set(keep))
     after = target.stat().st_size if target.is_file() else package_size(open_package(str(target)))
     if as_json:
@@ -272,11 +271,8 @@ def sign(
 ) -> ExitCode:
     """Sign PACKAGE: each model, and the list of all files. Verifies digests first."""
     from ort_lite.packaging.change_package import sign_package
-    from ort_lite.packaging.package_output import require_replaceable
 
-    if output is not None:
-        require_replaceable(output, force=False)
-    target = output or package
+    target = _choose_output(output, package)
     record = sign_package(package, target, open_signer(key, passphrase_file))
     files = [one.location for one in record.files]
     if as_json:
@@ -284,6 +280,19 @@ def sign(
         return ExitCode.OK
     print_line(f"{target}: signed with key {record.key_id}, {count_text(len(files) + 1, 'file')}")
     return ExitCode.OK
+
+
+def _choose_output(output: Path | None, package: Path) -> Path:
+    """Where a changed package is written: in place of the old one, or to a new name.
+
+    Raises:
+        InvalidArgument: There is something of the new name.
+    """
+    from ort_lite.packaging.package_output import require_replaceable
+
+    if output is not None:
+        require_replaceable(output, force=False)
+    return output or package
 
 
 def report_selection(

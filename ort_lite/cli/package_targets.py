@@ -41,7 +41,10 @@ def parse_target(text: str) -> BuildTarget:
     if kind == "npu" and len(number) == PLATFORM_DIGITS and number.isdigit():
         options |= {"device_type": "NPU", "npu_platform": number}
     elif device:
-        (chosen, *_) = with_device(((ep, options),), device) or ((ep, options),)
+        try:
+            (chosen, *_) = with_device(((ep, options),), device) or ((ep, options),)
+        except click.UsageError as exc:
+            raise click.UsageError(f"--target {text}: {exc.message}") from exc
         options = dict(chosen[1])
     return BuildTarget(ep=ep, options=options, name=name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +17,13 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import numpy as np
+
     from ort_lite.model.info import NodeArg
     from ort_lite.session import InferenceSession
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+SHAPE_FORM = "INPUT=1x3x224x224"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +46,10 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """`INPUT=1x3x224x224`, several times; a scalar is `INPUT=`."""
     parsed: dict[str, tuple[int, ...]] = {}
     for text in texts:
-        name, value = key_value(text, "--shape")
+        name, value = key_value(text, "--shape", SHAPE_FORM)
         dims = value.split("x") if value else []
         if not all(dim.isascii() and dim.isdigit() for dim in dims):
-            raise click.UsageError(f"--shape {text}: expected INPUT=1x3x224x224")
+            raise click.UsageError(f"--shape {text}: expected {SHAPE_FORM}")
         parsed[name] = tuple(int(dim) for dim in dims)
     return parsed
 
@@ -75,7 +80,29 @@ def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object
             f"{', '.join(choice.files)} has no array for input {', '.join(missing)}; it has "
             f"{', '.join(feed)}",
         )
+    _require_types(feed, inputs, choice.files)
     return {**feed}
+
+
+def _require_types(
+    feed: Mapping[str, Array], inputs: Sequence[NodeArg], files: Sequence[str]
+) -> None:
+    """Check that arrays of numbers have the model's element types.
+
+    Raises:
+        CommandError: One has another; a session would name neither the file nor the input.
+    """
+    from ort_lite.cli.arrays import dtype_of
+
+    for arg in inputs:
+        expected, dtype = dtype_of(arg), feed[arg.name].dtype
+        if dtype != expected and dtype.kind in "biufc" and expected.kind != "O":
+            raise CommandError(
+                ExitCode.USAGE,
+                f"{', '.join(files)}: the array for input {arg.name} is {dtype}, and the model "
+                f"expects {expected}",
+                hint=f"save it with numpy as array.astype('{expected}')",
+            )
 
 
 def _require_images(choice: FeedChoice) -> None:

@@ -133,11 +133,15 @@ def _choose_implied(device: str, others: Mapping[str, Any]) -> tuple[str, ...]:
     return ("opencl",) if others.get("shape_sets") else ()
 
 
-def key_value(text: str, option: str) -> tuple[str, str]:
-    """Split `KEY=VALUE` into key and value."""
+def key_value(text: str, option: str, form: str = "KEY=VALUE") -> tuple[str, str]:
+    """Split `KEY=VALUE` into key and value.
+
+    Raises:
+        UsageError: It is not of that form, which the message calls `form`.
+    """
     key, sign, value = text.partition("=")
     if not sign or not key:
-        raise click.UsageError(f"{option} {text}: expected KEY=VALUE")
+        raise click.UsageError(f"{option} {text}: expected {form}")
     return key, value
 
 
@@ -280,7 +284,7 @@ def parse_dimension(text: str) -> tuple[str, int]:
     Raises:
         UsageError: It is something else.
     """
-    name, value = key_value(text, "--dim")
+    name, value = key_value(text, "--dim", "NAME=SIZE")
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise click.UsageError(f"--dim {text}: expected a size of at least 1")
     return name, int(value)

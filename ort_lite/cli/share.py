@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ctx_formats.removal import remove_file
+from ort_lite.cli.context_files import (
+    default_context_path,
+    files_json,
+    list_files,
+    print_files,
+)
 from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
+from ort_lite.cli.output import json_option, print_json, print_note
 from ort_lite.cli.session_choice import open_session, require_devices, session_choice
 from ort_lite.context.quote_argument import quote_argument
 
@@ -59,7 +65,7 @@ def share(
     if not paths:
         raise click.UsageError("no model named")
     chosen = _merge_options(choice, provider_pairs, config_pairs)
-    present = [target for target in map(_target, paths) if target.exists()]
+    present = [target for target in map(default_context_path, paths) if target.exists()]
     if present and not force:
         require_devices(chosen)  # without its device, --force would fail as well
         raise CommandError(
@@ -69,18 +75,17 @@ def share(
         )
     replaced = _replaceable_payloads(present)
     targets, reports = _compile_group(paths, chosen, replace_models=force)
-    files = _files(targets)
+    files = list_files(targets)
     _remove_payloads([path for path in replaced if path not in files])
     if as_json:
         print_json(
             {
                 "models": [str(path) for path in paths],
-                "files": [{"path": str(p), "bytes": p.stat().st_size} for p in files],
+                "files": files_json(files),
             }
         )
         return ExitCode.OK
-    for path in files:
-        print_line(f"{path}  {size_text(path.stat().st_size)}")
+    print_files(files)
     for line in dict.fromkeys(map(summarize_compiled, reports)):
         print_note(line)
     return ExitCode.OK
@@ -97,7 +102,7 @@ def _compile_group(
         for path in paths:
             with open_session(path, replace(choice, group=group), FORCED) as session:
                 reports.append(session.explain())
-        missing = [p for p in paths if _target(p) not in group.waiting_models]
+        missing = [p for p in paths if default_context_path(p) not in group.waiting_models]
         if missing:
             raise CommandError(
                 ExitCode.COMPILE_FAILED,
@@ -105,24 +110,7 @@ def _compile_group(
                 f"{', '.join(map(str, missing))}; nothing was written",
                 hint=f"run ort-lite explain {quote_argument(str(missing[0]))} to see why",
             )
-    return [_target(path) for path in paths], reports
-
-
-def _target(path: Path) -> Path:
-    return path.with_name(f"{path.stem}_ctx.onnx")
-
-
-def _files(targets: Sequence[Path]) -> list[Path]:
-    """The context models, and the payload files that they name, each once."""
-    from ort_lite.cli.model_facts import read_facts
-
-    payloads = {
-        target.parent / context.payload: None
-        for target in targets
-        for context in read_facts(target).contexts
-        if context.payload
-    }
-    return [*targets, *payloads]
+    return [default_context_path(path) for path in paths], reports
 
 
 def _replaceable_payloads(targets: Sequence[Path]) -> list[Path]:

@@ -148,7 +148,7 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
     latest = _latest_results(folders)
     if not latest:
         searched = ", ".join(map(str, folders))
-        raise MatrixError(f"no {RESULT_FILE} in {searched}")
+        raise MatrixError(f"no {RESULT_FILE} in {searched}; ort-lite hw run writes results")
     return tuple(result for result, _ in latest.values())
 
 

@@ -11,7 +11,7 @@ from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.package_manifest import ASSETS_FOLDER
 from ctx_formats.package_reader import read_package
 from ort_lite.options import SessionOptions
-from ort_lite.packages.package_files import is_archive, is_url
+from ort_lite.packages.package_files import ARCHIVE_ENDINGS, is_archive, is_url
 from ort_lite.packages.variant_verdict import SCORES, VariantJudge, VariantVerdict
 from ort_lite.providers.provider_list import choose_requests, read_requests
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
@@ -245,10 +245,16 @@ def open_package(path: str) -> PackageFolder:
                 f"Load model package from {path} failed: {exc}; ort-lite package build makes a "
                 "package of a model"
             ) from exc
+        hint = "get the package again, or build it with ort-lite package build"
+        if os.path.isfile(path):  # noqa: PTH113 - a path that is not valid is no file
+            endings = ", ".join(ARCHIVE_ENDINGS)
+            hint = (
+                f"a package is a folder, or an archive ({endings}); ort-lite inspect shows models"
+            )
         raise InvalidGraph(
             f"{path} is not a valid model package: {exc} (reason: {exc.reason})",
             reason=exc.reason,
-            hint="get the package again, or build it with ort-lite package build",
+            hint=hint,
         ) from exc
 
 
@@ -261,7 +267,7 @@ def _choose_component(folder: PackageFolder, name: str) -> PackageComponent:
     if component is None:
         problem = f"has no component '{name}'" if name else f"has {len(components)} components"
         raise InvalidArgument(
-            f"the package {folder.root} {problem}: name one of {names} in {COMPONENT_KEY} or as "
-            "ModelPackage's component"
+            f"the package {folder.root} {problem}; choose one of {names} with --component, in "
+            f"{COMPONENT_KEY} or as ModelPackage's component"
         )
     return component

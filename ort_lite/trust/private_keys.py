@@ -6,7 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import publish, sync_folder, write_file
+from ctx_formats.atomic_write import create_sibling_file, publish, write_file
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, InvalidArgument
@@ -150,17 +150,9 @@ def write_secret(path: Path, data: bytes, *, replace: bool) -> None:
         FileExistsError: It is there and `replace` is false.
         OSError: It cannot be written.
     """
-    temporary = path.with_name(f".{path.name[:80]}.{os.urandom(8).hex()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(temporary, flags, OWNER_ONLY), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        publish(temporary, path, replace=replace)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    with create_sibling_file(path, OWNER_ONLY) as (file, temporary):
+        file.write(data)
+    publish(temporary, path, replace=replace)
 
 
 def warn_if_shown(path: Path) -> None:

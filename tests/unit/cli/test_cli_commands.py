@@ -219,7 +219,7 @@ def test_run_fails_when_an_output_is_missing_in_the_file(invoke, model: Path) ->
     result = invoke("run", model, "--compare", other, "--json")
     assert result.code == 1
     problems = {c["output"]: c["problem"] for c in result.json["comparison"]}
-    assert problems == {"y": "ndarray against nothing", "z": "nothing against ndarray"}
+    assert problems == {"y": "the reference lacks it", "z": "the model has no such output"}
     assert {c["absolute"] for c in result.json["comparison"]} == {None}
 
 

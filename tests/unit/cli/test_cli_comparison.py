@@ -94,7 +94,7 @@ def test_texts_are_equal_or_not() -> None:
     [
         (floats(1.0), floats(1.0, 2.0), r"shape \(1,\) against \(2,\)"),
         (floats(1.0), np.array([1.0]), "type float32 against float64"),
-        (floats(1.0), None, "ndarray against nothing"),
+        (floats(1.0), None, "the reference lacks it"),
         ([floats(1.0)], [], "list against list"),
     ],
 )

@@ -62,6 +62,11 @@ def refused(result, code: ExitCode, text: str) -> None:
         (["run", "m.onnx", "-c", "novalue"], "--config novalue: expected KEY=VALUE"),
         (["run", "m.onnx", "--dim", "batch=-1"], "--dim batch=-1: expected a size of at least 1"),
         (["run", "m.onnx", "-O", "device_type=CPU"], "which execution provider is it for"),
+        (["run", "m.onnx", "--dim", "batch"], "--dim batch: expected NAME=SIZE"),
+        (
+            ["package", "build", "m.onnx", "-o", "m.pkg", "-t", "openvino:tpu"],
+            "--target openvino:tpu: .*expected cpu, gpu or npu",
+        ),
         (["bench", "m.onnx", "-n", "0"], "--runs and --loads must be at least 1"),
         (["bench", "m.onnx", "-n", "many"], "'many' is not a valid integer"),
     ],
@@ -239,3 +244,50 @@ def test_a_full_disk_behind_stdout_is_one_line(form: list[str]) -> None:
     assert done.returncode == ExitCode.USAGE
     assert done.stderr.startswith("error: cannot write the result to stdout: No space left")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "text"),
+    [
+        ("x.npy", ["NAME"], "x.npy: the array for input x is int64, and the model expects float32"),
+        ("x.npy", ["-i", "q=NAME"], "the model has no input q; it has x"),
+        ("x.npy", ["--shape", "x"], "--shape x: expected INPUT=1x3x224x224"),
+    ],
+)
+def test_an_array_that_fits_no_input_is_named(
+    invoke, model: Path, name: str, inputs: list[str], text: str
+) -> None:
+    path = model.with_name(name)
+    np.save(path, np.zeros((2, 3), np.int64))
+    arguments = [word.replace("NAME", str(path)) for word in inputs]
+    refused(invoke("run", model, *arguments), ExitCode.USAGE, text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "MODEL", "-o", "gone/y.npz"],
+        ["convert", "MODEL", "-o", "gone/m.ort"],
+        ["keygen", "gone/k"],
+        ["package", "build", "MODEL", "-o", "gone/m.pkg"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_missing_folder_of_an_output_is_named(
+    invoke, model: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(model.parent)
+    result = invoke(*(str(model) if word == "MODEL" else word for word in arguments))
+    assert result.code in (ExitCode.USAGE, ExitCode.COMPILE_FAILED)
+    assert "the folder does not exist" in result.err
+    assert ".tmp" not in result.err, "a name that nobody has given"
+
+
+def test_a_model_file_in_place_of_a_package_is_explained(invoke, model: Path) -> None:
+    result = invoke("package", "inspect", model)
+    assert result.code == ExitCode.INVALID_GRAPH
+    assert "a package is a folder, or an archive (.zip, .tar" in result.err
+
+
+def test_an_empty_cache_is_not_called_intact(invoke, tmp_path: Path) -> None:
+    assert invoke("cache", "verify", "--dir", tmp_path).out == "no entries\n"

@@ -273,7 +273,7 @@ def test_a_component_must_be_named_where_there_are_several(tmp_path: Path) -> No
         manifest["components"] = {n: {"variants": {"cpu": body}} for n in ("first", "second")}
 
     root = write_plain(tmp_path / "p", double)
-    with pytest.raises(ort.InvalidArgument, match="has 2 components: name one of first, second"):
+    with pytest.raises(ort.InvalidArgument, match="has 2 components; choose one of first, second"):
         ort.InferenceSession(root)
     with pytest.raises(ort.InvalidArgument, match="no component 'third'"):
         ort.ModelPackage(root, component="third")
