@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.package_manifest import MANIFEST
 from ctx_formats.package_reader import read_package
+from ort_lite.context.dimension_arguments import dimension_arguments
 from ort_lite.context.quote_argument import quote_argument
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.package_manifest import PackageManifest, PackageVariant
     from ctx_formats.package_reader import PackageFolder
+    from ort_lite.model.loader import LoadedModel
 
 MOST_FOLDERS = 4
 """How far above a variant's model a manifest is looked for."""
@@ -39,7 +41,10 @@ def package_of(path: str) -> PackageFolder | None:
 
 
 def rebuild_text(
-    package: PackageFolder, path: str, sources: Mapping[str, Mapping[str, str]], device: str
+    package: PackageFolder,
+    loaded: LoadedModel,
+    sources: Mapping[str, Mapping[str, str]],
+    device: str,
 ) -> str:
     """How to build a package again with a variant compiled on this machine.
 
@@ -48,17 +53,18 @@ def rebuild_text(
 
     Args:
         package: The package.
-        path: Of the variant's model.
+        loaded: The variant's model.
         sources: Execution providers that compile it, with their options.
         device: Kind of device in place of an option; "" for none.
     """
-    variant = _variant_of(package.manifest, os.path.realpath(path))
+    variant = _variant_of(package.manifest, os.path.realpath(loaded.path or ""))
     assert variant is not None, "package_of has found it"
     before = (
         f"build the package {_shorten_path(package)} again on this machine, because its manifest "
         "has the digests of its files"
     )
-    command = _command(package, variant, sources, device)
+    target = _target(variant, sources, device)
+    command = _command(package, variant, target, loaded) if target else ""
     return f"{before}: {command}" if command else f"{before} (see ort-lite package build --help)"
 
 
@@ -79,8 +85,8 @@ def _shorten_path(package: PackageFolder) -> str:
 def _command(
     package: PackageFolder,
     variant: PackageVariant,
-    sources: Mapping[str, Mapping[str, str]],
-    device: str,
+    target: str,
+    loaded: LoadedModel,
 ) -> str:
     """`ort-lite package build` for the same package; "" where it would lose something."""
     manifest, root = package.manifest, Path(package.root)
@@ -89,8 +95,7 @@ def _command(
         return ""
     variants = manifest.components[0].variants
     plain = [one for one in variants if one.ep == CPU]
-    target = _target(variant, sources, device)
-    if len(plain) != 1 or not target or any(map(_is_shared, variants)):
+    if len(plain) != 1 or any(map(_is_shared, variants)):
         return ""
     place = _shorten_path(package)
     words = ["ort-lite package build", quote_argument(_below(plain[0], package)), "-o"]
@@ -98,6 +103,7 @@ def _command(
     for one in variants:
         if one not in (variant, plain[0]):
             words += ["--context", quote_argument(f"{one.name}={_below(one, package)}")]
+    words += dimension_arguments(Path(plain[0].model_path), loaded)
     if manifest.name != Path(plain[0].model_path).stem:
         words += ["--name", quote_argument(manifest.name)]
     if manifest.version:

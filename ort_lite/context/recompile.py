@@ -9,6 +9,7 @@ from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.notes import read_notes
+from ort_lite.context.dimension_arguments import dimension_arguments
 from ort_lite.context.nodes import is_context_node
 from ort_lite.context.quote_argument import quote_argument
 from ort_lite.context.rebuild_package import package_of, rebuild_text
@@ -105,8 +106,8 @@ def describe_recompile(
         key, _, value = option.partition("=")
         chosen.sources.setdefault(source, {})[key] = value
     package = package_of(path) if path is not None else None
-    if package is not None and path is not None:
-        return rebuild_text(package, path, chosen.sources, chosen.device)
+    if package is not None and loaded is not None:
+        return rebuild_text(package, loaded, chosen.sources, chosen.device)
     hidden = _list_unreadable(chosen.sources)
     also = (
         f" with the recorded provider options {', '.join(hidden)}, which ort-lite inspect shows"
@@ -115,8 +116,10 @@ def describe_recompile(
     )
     if path is not None and path.lower().endswith(ORT_ENDING):
         path, also = f"{path[: -len(ORT_ENDING)]}.onnx", f"{also}, then run ort-lite convert"
-    words = ["ort-lite compile", _model_and_output(name, path), "--force"]
+    model = _find_model(name, path)
+    words = ["ort-lite compile", _model_and_output(model, path), "--force"]
     words += ["--embed"] if embed else []
+    words += dimension_arguments(model, loaded) if loaded is not None else []
     words += _provider_arguments(chosen)
     return f"compile the model again on this machine{needs}{also}: {' '.join(words)}"
 
@@ -174,15 +177,22 @@ def _is_plain(text: str) -> bool:
     return text.isprintable() and len(text) <= _MAX_NAME and not text.startswith("-")
 
 
-def _model_and_output(name: str, context_path: str | None) -> str:
+def _find_model(name: str, context_path: str | None) -> Path:
+    """The original model: in the context model's folder, or by its name alone."""
+    if context_path is not None and context_path.isprintable():
+        context = Path(context_path)
+        neighbour = context.parent / name
+        if Path(name).name == name and neighbour != context and neighbour.is_file():
+            return neighbour
+    return Path(name)
+
+
+def _model_and_output(model: Path, context_path: str | None) -> str:
     """Arguments that name the original model, and the context model unless it is the default."""
-    if context_path is None or not context_path.isprintable():
-        return quote_argument(name)
-    model, context = Path(name), Path(context_path)
-    neighbour = context.parent / name
-    if model.name == name and neighbour != context and neighbour.is_file():
-        model = neighbour
     argument = quote_argument(str(model))
+    if context_path is None or not context_path.isprintable():
+        return argument
+    context = Path(context_path)
     if model.with_name(f"{model.stem}_ctx.onnx").absolute() == context.absolute():
         return argument
     return f"{argument} -o {quote_argument(context_path)}"

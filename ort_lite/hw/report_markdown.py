@@ -28,6 +28,8 @@ CROSS_LETTERS = {
 
 
 MOST_CHANGES = 20
+LONGEST_LINE = 400
+"""Characters of an error that a line shows."""
 """Most changes of one kind that are listed."""
 
 
@@ -156,4 +158,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:400]
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."

@@ -9,7 +9,7 @@ from ctx_formats.onnx_model import TensorType
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Dim, GraphDef, ValueInfo
 
@@ -77,3 +77,23 @@ def _bind_info(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
         return info
     shape = tuple(sizes.get(d, d) if isinstance(d, str) else d for d in info.type.shape)
     return replace(info, type=TensorType(info.type.elem_type, shape))
+
+
+def find_fixed_sizes(plain: Sequence[ValueInfo], compiled: Sequence[ValueInfo]) -> dict[str, int]:
+    """Sizes by name of the symbolic dimensions that a compile has fixed.
+
+    Args:
+        plain: Inputs of the model.
+        compiled: Inputs of the compiled model, in any order.
+    """
+    fixed = {info.name: _dimensions(info) for info in compiled}
+    return {
+        free: size
+        for info in plain
+        for free, size in zip(_dimensions(info), fixed.get(info.name, ()), strict=False)
+        if isinstance(free, str) and free and isinstance(size, int)
+    }
+
+
+def _dimensions(info: ValueInfo) -> Sequence[int | str | None]:
+    return getattr(info.type, "shape", None) or ()

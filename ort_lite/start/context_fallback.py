@@ -20,6 +20,7 @@ from ort_lite.context.nodes import has_context_nodes, is_context_node
 from ort_lite.context.writer import source_of
 from ort_lite.model import loader as model_loader
 from ort_lite.model.bodies import walk_nodes
+from ort_lite.model.free_dimensions import find_fixed_sizes
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import ProviderRequest, read_requests, with_threads
 from ort_lite.session_log import get_logger
@@ -201,17 +202,10 @@ def _require_source(path: str, origin: _ContextOrigin, options: SessionOptions) 
 def _with_sizes(
     options: SessionOptions, loaded: LoadedModel, origin: _ContextOrigin
 ) -> SessionOptions:
-    fixed = {info.name: _dimensions(info) for info in origin.inputs}
     sized = options.snapshot()
-    for info in loaded.model.graph.inputs:
-        for free, size in zip(_dimensions(info), fixed.get(info.name, ()), strict=False):
-            if isinstance(free, str) and free and isinstance(size, int):
-                sized.add_free_dimension_override_by_name(free, size)
+    for name, size in find_fixed_sizes(loaded.model.graph.inputs, origin.inputs).items():
+        sized.add_free_dimension_override_by_name(name, size)
     return sized
-
-
-def _dimensions(info: ValueInfo) -> Sequence[int | str | None]:
-    return getattr(info.type, "shape", None) or ()
 
 
 def _with_mode(options: SessionOptions, mode: str) -> SessionOptions:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,8 +76,11 @@ def flip_one_bit(path: Path) -> None:
 
 
 def timeless(report: Path) -> str:
-    """A report without when and at which commit, which the commit that carries it says."""
-    lines = report.read_text("utf-8").splitlines(keepends=True)
+    """A report without when and at which commit, which the commit that carries it says.
+
+    Also without this checkout's folder, which is in commands that the report quotes.
+    """
+    lines = report.read_text("utf-8").replace(f"{ROOT}{os.sep}", "").splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("Run on "))
 
 

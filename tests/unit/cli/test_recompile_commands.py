@@ -96,19 +96,22 @@ def command_of(invoke: Invoke, path: Path) -> list[str]:
         ["--device", "cpu", "-O", "openvino.num_of_threads=1"],
         ["-e", "openvino", "-O", 'load_config={"CPU": {"NUM_STREAMS": "1"}}'],
         ["-e", "openvino", "-O", "reshape_input=x[1..4,3]"],
+        ["-e", "openvino", "--dim", "batch=1"],
+        ["-e", "openvino", "-O", "reshape_input=x[1,3]", "--dim", "batch=1"],
     ],
-    ids=["plain", "embed", "precision", "device", "json", "shapes"],
+    ids=["plain", "embed", "precision", "device", "json", "shapes", "size", "size and shape"],
 )
 def test_the_command_repeats_what_the_context_records(invoke: Invoke, options: list[str]) -> None:
     context = Path("dense_ctx.onnx")
     if options[0] == "--device":
         options = ["-e", "openvino", *options]
     assert invoke("compile", "dense.onnx", *options).code == ExitCode.OK
-    before = recorded(context)
+    before, inputs = recorded(context), onnx.load(context).graph.input
     pretend(context, OLD)
     again = invoke(*command_of(invoke, context))
     assert again.code == ExitCode.OK, again
     assert recorded(context) == before
+    assert onnx.load(context).graph.input == inputs
     assert invoke("run", context, "--shape", "x=1x3").code == ExitCode.OK
 
 
@@ -186,7 +189,7 @@ def test_a_context_in_the_ort_format_is_converted_after_its_compile(invoke: Invo
 
 def build(invoke: Invoke, package: str) -> Path:
     """A package of three variants; the model of one, which says that it is old."""
-    targets = ["-t", "one=openvino:cpu", "-t", "two=openvino,num_of_threads=1"]
+    targets = ["-t", "one=openvino:cpu", "-t", "two=openvino,num_of_threads=1", "--dim", "batch=1"]
     built = invoke("package", "build", "dense.onnx", "-o", package, *targets)
     assert built.code == ExitCode.OK, built
     return Path(package, "two", "dense_ctx.onnx")
@@ -195,13 +198,14 @@ def build(invoke: Invoke, package: str) -> Path:
 def test_the_command_for_a_file_of_a_package_builds_the_package(invoke: Invoke) -> None:
     context = build(invoke, "my pkg")
     before = invoke("package", "inspect", "my pkg", "--json").json
-    made_with = recorded(context)
+    made_with, inputs = recorded(context), onnx.load(context).graph.input
     pretend(context, OLD)
     words = command_of(invoke, context)
     assert words[:2] == ["package", "build"]
     again = invoke(*words)
     assert again.code == ExitCode.OK, again
     assert recorded(context) == made_with
+    assert onnx.load(context).graph.input == inputs
     assert invoke("package", "verify", "my pkg").code == ExitCode.OK
     after = invoke("package", "inspect", "my pkg", "--json").json
     names = [[v["name"] for v in one["components"][0]["variants"]] for one in (before, after)]
