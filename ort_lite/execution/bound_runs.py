@@ -179,6 +179,7 @@ class _Overlaps:
             if isinstance(value, DeviceTensor):
                 self._slots.setdefault(value.data_ptr(), []).append(FIRST_INPUT + number)
         self._steps = steps
+        self._makers = {slot: n for n, step in enumerate(steps) for slot in step.outputs}
         self._outputs = frozenset(outputs)
 
     def is_read_later(self, place: Place, slot: int) -> bool:
@@ -191,7 +192,7 @@ class _Overlaps:
             return False
         if not shared:
             return False
-        maker = next((n for n, step in enumerate(self._steps) if slot in step.outputs), None)
+        maker = self._makers.get(slot)
         if maker is None or not self._outputs.isdisjoint(shared):
             return True
         later = (step.inputs for step in self._steps[maker + 1 :])

@@ -71,6 +71,8 @@ class BoundPorts:
         self._part = part
         self._shift = 1 if spec.entry else 0  # the entry's first argument is a number
         self.bound_outputs: tuple[bool, ...] = ()
+        self._writable: list[bool] = []
+        self._regions: list[Region | None] = []
 
     def use_arena(self) -> None:
         """Have kernels read and write the arena alone."""
@@ -125,23 +127,39 @@ class BoundPorts:
         Returns:
             The arrays and tensors that the outputs go to.
         """
-        values: list[Value] = []
-        bound = []
-        users: _Users = {}
-        for i, value in enumerate(inputs):
-            if isinstance(value, OpenCLTensor):
-                _add_user(users, value.region, i)
-        for number, (port, place) in enumerate(zip(self._outputs, places, strict=True)):
-            value = _destination(port.port, place)
-            tensor = None
-            if isinstance(value, OpenCLTensor):
-                region = value.region
-                tensor = value if self._may_write(number, region, users) else None
-                _add_user(users, region, _OUTPUT)
-            bound.append(self._set(port, tensor))
-            values.append(value)
-        self.bound_outputs = tuple(bound)
+        values = [
+            _destination(port.port, place)
+            for port, place in zip(self._outputs, places, strict=True)
+        ]
+        self._find_writable(inputs, values)
+        self.bound_outputs = tuple(
+            [
+                self._set(port, value if writes and isinstance(value, OpenCLTensor) else None)
+                for port, value, writes in zip(self._outputs, values, self._writable, strict=True)
+            ]
+        )
         return values
+
+    def _find_writable(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """Whether kernels may write to each output's tensor; as before, where memory is."""
+        regions = [
+            value.region if isinstance(value, OpenCLTensor) else None
+            for value in (*inputs, *outputs)
+        ]
+        if regions == self._regions:
+            return
+        users: _Users = {}
+        writable = []
+        for number, region in enumerate(regions):
+            if number < len(inputs):
+                if region is not None:
+                    _add_user(users, region, number)
+                continue
+            output = number - len(inputs)
+            writable.append(region is not None and self._may_write(output, region, users))
+            if region is not None:
+                _add_user(users, region, _OUTPUT)
+        self._regions, self._writable = regions, writable
 
     def _may_write(self, number: int, region: Region, users: _Users) -> bool:
         """Whether kernels may write output `number` to memory that is perhaps an input's, too."""

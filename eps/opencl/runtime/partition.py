@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctx_formats.lean_dataclass import replace
 from ort_lite.ep import CompiledPartition, EPFail
 
@@ -57,6 +59,7 @@ class StaticPartition(CompiledPartition):
         ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
         self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
         self._output_order = tuple(outs)
+        self._types = tuple(np.dtype(port.dtype) for port in ports[0])
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, in the order of the node."""
@@ -96,8 +99,10 @@ class StaticPartition(CompiledPartition):
             EPFail: One is not what the program was compiled for.
         """
         values = [inputs[i] for i in self._taken]
-        for port, value in zip(self.executable.spec.inputs, values, strict=True):
-            if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:
+        for port, dtype, value in zip(
+            self.executable.spec.inputs, self._types, values, strict=True
+        ):
+            if value.shape != port.shape or value.dtype != dtype:
                 raise EPFail(
                     f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
                     f"for {port.dtype}{list(port.shape)}"

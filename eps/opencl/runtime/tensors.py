@@ -224,6 +224,7 @@ class OpenCLTensor(DeviceTensor):
         self.dtype = dtype
         self._buffer: Buffer | None = None
         self._size = 0
+        self._end = self.nbytes
         self._event: Event | None = None
 
     def own(self, buffer: Buffer, *, counted: bool = True) -> None:
@@ -246,8 +247,12 @@ class OpenCLTensor(DeviceTensor):
 
     @property
     def region(self) -> tuple[int, int, int]:
-        """Handle of the buffer that has the memory, and where it begins and ends in bytes."""
-        return self.buffer.handle, 0, self.nbytes
+        """Handle of the buffer that has the memory, and where it begins and ends in bytes.
+
+        Raises:
+            EPFail: It was released.
+        """
+        return self.data_ptr(), 0, self._end
 
     def event_handles(self) -> Sequence[int]:
         """Events that end what other queues still do with the memory."""
@@ -313,8 +318,8 @@ class OpenCLTensor(DeviceTensor):
         return 4, self.memory.place.device_id
 
     def data_ptr(self) -> int:
-        """The cl_mem of the buffer as a number."""
-        return self.buffer.handle
+        """The cl_mem of the buffer as a number; runs ask for that of each of their tensors."""
+        return (self._buffer or self.buffer).handle
 
     def release(self) -> None:
         """See DeviceTensor."""
