@@ -10,6 +10,7 @@ from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.compile.refused_nodes import find_refused
 from eps.openvino.compile.rewrite import rewrite_partition
+from eps.openvino.compile.signed_weights import has_products, sign_weights
 from eps.openvino.compile.small_work import THREADS_KEY, pays_one_thread
 from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import compile_config
@@ -85,7 +86,7 @@ def _compile(
     graph, name = fused.graph, fused.name
     rewritten = rewrite_partition(graph, ieee=options.ieee, kind=options.kind)
     with read_model(core, graph, rewritten) as model:
-        fix_shapes(model, graph, options, known)
+        _fix_model(model, graph, options, known)
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
             reason = "NPU needs static shapes"
             raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
@@ -131,6 +132,15 @@ def _choose_config(
             turn_off(core, config, options.device)
             notes.append(f"computed in float32: {reason}")
     return config, tuple(notes)
+
+
+def _fix_model(
+    model: openvino.Model, graph: Graph, options: OpenVINOOptions, known: KnownShapes
+) -> None:
+    """As `fix_shapes`, and weights in the form that the device computes fastest."""
+    fix_shapes(model, graph, options, known)
+    if options.kind == "CPU" and has_products(graph):
+        sign_weights(model)
 
 
 def _is_quantised(graph: Graph) -> bool:
