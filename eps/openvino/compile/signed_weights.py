@@ -1,7 +1,7 @@
 """Stores weights of 4 bits with signs where their zero point is 8.
 
 OpenVINO's front end converts the weights of a MatMulNBits without zero points to u4, less 8. As i4
-without a zero point they are the same numbers, and the CPU plug-in's products take 5 to 13 % less
+without a zero point they are the same numbers, and the CPU plug-in's products take 3 to 13 % less
 time (2026.4.1, AVX2; docs/adr/measurements/0052.md). A table of an embedding stays as it is: the
 plug-in gathers rows of u4.
 """
