@@ -28,9 +28,9 @@ CROSS_LETTERS = {
 
 
 MOST_CHANGES = 20
+"""Most changes of one kind that are listed."""
 LONGEST_LINE = 400
 """Characters of an error that a line shows."""
-"""Most changes of one kind that are listed."""
 
 
 def markdown(report: MatrixReport) -> str:
