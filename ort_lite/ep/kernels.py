@@ -35,7 +35,9 @@ class Body:
 
     def run(self, values: Sequence[Value], implicit: Sequence[Value]) -> Sequence[Value]:
         """Outputs for `values`, the declared inputs, given the node's implicit inputs."""
-        return self.runnable.run([*values, *(implicit[i] for i in self.captured)])
+        if not self.captured:
+            return self.runnable.run(values)
+        return self.runnable.run([*values, *[implicit[i] for i in self.captured]])
 
 
 def _allocate(shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401 - as numpy.empty

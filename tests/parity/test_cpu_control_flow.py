@@ -128,6 +128,15 @@ CASES = {
         }""",
         [{"s": np.zeros(3, np.float32), "x": np.arange(12, dtype=np.float32).reshape(3, 4)}],
     ),
+    "scan over numbers, some of whose results are what it was given": (
+        """main (float s, float[4] x, int64[2] k) => (float last, float[4] was, int64[4,2] kept) {
+            last, was, kept = Scan <num_scan_inputs = 1, body = b (float a, float e)
+                => (float n, float o, int64[2] p) { n = Add (a, e)
+                                                    o = Identity (e)
+                                                    p = Identity (k) }> (s, x)
+        }""",
+        [{"s": np.array(1, np.float32), "x": X.reshape(-1)[:4], "k": np.array([7, 8])}],
+    ),
     "sequences": (
         """main (float[2,3] x)
             => (int64 n, float[a,b] first, float[c,d] joined, seq(float[e,f]) rest) {
@@ -226,3 +235,21 @@ def test_scan_with_a_batch_pads_short_sequences() -> None:
     ours = ort_lite.InferenceSession(raw, providers=["CPUExecutionProvider"]).run(None, feed)
     for one, other in zip(ours, onnxruntime_answers(raw, feed), strict=True):
         same(one, other, 0)
+
+
+def test_iterations_of_a_scan_give_results_of_one_shape() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        main (float[n] s, float[3] x) => (float[m] last, float[3,k] all) {
+            last, all = Scan <num_scan_inputs = 1, body = b (float[i] a, float e)
+                => (float[j] t, float[j] o) { minus = Constant <value_ints = [-1]> ()
+                                              r = Reshape (e, minus)
+                                              t = Concat <axis = 0> (a, r)
+                                              o = Identity (t) }> (s, x)
+        }""")
+    feed = {"s": np.ones(2, np.float32), "x": np.ones(3, np.float32)}
+    raw = model.SerializeToString()
+    with pytest.raises(Exception, match="Scan"):
+        onnxruntime_answers(raw, feed)
+    session = ort_lite.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    with pytest.raises(ort_lite.RuntimeException, match=r"iteration 1 gives float32 \[4\] after"):
+        session.run(None, feed)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in
-from eps.cpu.kernels.control_flow import ScanOutputs, stack_iterations
+from eps.cpu.arrays import axis_in, check_allocation
+from eps.cpu.kernels.control_flow import stack_iterations
 from eps.cpu.kernels.shape import integers
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
     from ort_lite.ep import Body, KernelFn, KernelInfo, Value
 
 
@@ -26,41 +26,91 @@ class _Scanner:
     Attributes:
         in_axes: Which axis of each scan input is walked, and whether backwards.
         out_axes: Where each scan output is stacked, and whether from the back.
+        empty: Makes scan outputs.
     """
 
     body: Body
     n_states: int
     in_axes: tuple[tuple[int, bool], ...]
     out_axes: tuple[tuple[int, bool], ...]
+    empty: Empty
 
     def run(
         self, states: Sequence[Value], scanned: Sequence[Array], implicit: Sequence[Value]
     ) -> tuple[list[Value], list[Array]]:
         """Final states and stacked outputs."""
-        rows = [self._rows(x, *at) for x, at in zip(scanned, self.in_axes, strict=True)]
+        rows = [
+            np.ascontiguousarray(self._rows(x, *at))
+            for x, at in zip(scanned, self.in_axes, strict=True)
+        ]
         lengths = {len(row) for row in rows}
         if len(lengths) != 1:
             raise ValueError(f"scan inputs have lengths {sorted(lengths)} along their axes")
-        outputs = ScanOutputs(len(self.out_axes))
+        length = lengths.pop()
         current = list(states)
-        for i in range(lengths.pop()):
-            items = [np.ascontiguousarray(row[i]).reshape(row[i].shape) for row in rows]
+        stacks: list[_Stack] = []
+        for i in range(length):
+            items = [row[i, ...] for row in rows]
             results = self.body.run([*current, *items], implicit)
             current = list(results[: self.n_states])
-            outputs.add(results[self.n_states :])
+            if not stacks:
+                stacks = self._begin_stacks(length, results[self.n_states :])
+            for stack, item in zip(stacks, results[self.n_states :], strict=True):
+                stack.put(i, item)
+        if length:
+            return current, [stack.whole for stack in stacks]
         types = self.body.output_types[self.n_states :]
-        ends = [
-            stack_iterations(items[::-1] if backwards else items, declared, axis)
-            for items, declared, (axis, backwards) in zip(
-                outputs.items, types, self.out_axes, strict=True
-            )
+        ends = zip(types, self.out_axes, strict=True)
+        return current, [stack_iterations((), declared, axis) for declared, (axis, _) in ends]
+
+    def _begin_stacks(self, length: int, items: Sequence[Array]) -> list[_Stack]:
+        return [
+            _Stack.of(item, length, axis, backwards=backwards, empty=self.empty)
+            for item, (axis, backwards) in zip(items, self.out_axes, strict=True)
         ]
-        return current, ends
 
     @staticmethod
     def _rows(x: Array, axis: int, backwards: bool) -> Array:  # noqa: FBT001 - as in_axes has it
         rows = np.moveaxis(x, axis_in(axis, x.ndim), 0)
         return rows[::-1] if backwards else rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """A scan output, filled by one iteration after the other.
+
+    Attributes:
+        places: A view of `whole` with the place of each iteration along axis 0.
+    """
+
+    whole: Array
+    places: Array
+
+    @classmethod
+    def of(cls, first: Array, length: int, axis: int, *, backwards: bool, empty: Empty) -> _Stack:
+        """One for `length` iterations whose results are like `first`.
+
+        Raises:
+            ValueError: There is no room for all of them.
+        """
+        at = axis_in(axis, first.ndim + 1)
+        shape = (*first.shape[:at], length, *first.shape[at:])
+        whole = empty(check_allocation(shape, first.dtype), first.dtype)
+        places = np.moveaxis(whole, at, 0)
+        return cls(whole, places[::-1] if backwards else places)
+
+    def put(self, number: int, item: Array) -> None:
+        """Keep the result of an iteration.
+
+        Raises:
+            ValueError: It has another shape or type than the first one's.
+        """
+        if item.shape != self.places.shape[1:] or item.dtype != self.whole.dtype:
+            raise ValueError(
+                f"iteration {number} gives {item.dtype} {list(item.shape)} after "
+                f"{self.whole.dtype} {list(self.places.shape[1:])}"
+            )
+        self.places[number] = item
 
 
 def _pairs(
@@ -85,6 +135,7 @@ def _scan(info: KernelInfo) -> KernelFn:
         out_axes=_pairs(
             info.attr("scan_output_axes"), info.attr("scan_output_directions"), n_outputs
         ),
+        empty=info.empty,
     )
 
     def scan(*values: Value) -> tuple[Value, ...]:
@@ -108,6 +159,7 @@ def _scan_batches(info: KernelInfo) -> KernelFn:
         n_states=n_states,
         in_axes=_pairs(None, info.attr("directions"), n_scans),
         out_axes=_pairs(None, None, n_outputs),
+        empty=info.empty,
     )
 
     def scan(lengths: Array | None, *values: Value) -> tuple[Value, ...]:

@@ -193,7 +193,7 @@ def _concat(info: KernelInfo) -> KernelFn:
 
     def concat(*parts: Array) -> Array:
         first = parts[0]
-        if sum(part.nbytes for part in parts) < LEAST_BYTES or not first.ndim:
+        if sum([part.nbytes for part in parts]) < LEAST_BYTES or not first.ndim:
             return np.concatenate(parts, axis)
         shape = list(first.shape)
         shape[axis_in(axis, first.ndim)] = sum(
