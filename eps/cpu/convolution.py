@@ -11,6 +11,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import SIZES, on_last_axes
+from eps.cpu.banded_convolution import banded_convolution, find_bands
 from eps.cpu.block_convolution import block_convolution, pays_blocks
 from eps.cpu.shared_products import multiply
 from eps.cpu.windows import Padding, Windows
@@ -54,6 +55,10 @@ def convolution(
         if fixed is not None and group == x[1] == 1 and pays_blocks(w, axes):
             filters = fixed.astype(dtype, copy=False)
             return block_convolution(x, filters, axes, empty, by_windows)
+        if fixed is not None and group == x[1] == 1:
+            bands = find_bands(fixed.astype(dtype, copy=False), axes)
+            if bands:
+                return banded_convolution(x, bands, axes, empty, by_windows)
         return by_windows
 
     def run(x: Array, w: Array) -> Array:

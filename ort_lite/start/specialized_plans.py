@@ -91,7 +91,7 @@ class SpecializedPlans:
             least_runs: With the same shapes before a plan is made.
         """
         generic = model.prepared
-        self._nodes = count_nodes(generic.graph)
+        self._nodes, self._pieces = count_nodes(generic.graph), count_partitions(generic)
         self._origin = model.origin
         self._loader = loader
         self._source = source
@@ -184,7 +184,9 @@ class SpecializedPlans:
 
     def _objection(self, model: PreparedModel) -> str:
         """Why a plan is not used; "" if it is."""
-        default = model.eps[-1]
+        default, pieces = model.eps[-1], count_partitions(model.prepared)
+        if pieces > self._pieces:
+            return f"it would run in {pieces} partitions instead of {self._pieces}"
         if any(part.ep is not default for part in model.prepared.partitions):
             return ""
         after = count_nodes(model.prepared.graph)
@@ -260,6 +262,11 @@ def count_nodes(graph: Graph) -> int:
     """Nodes of a graph and of the bodies in it."""
     inside = (graph.bodies(index).values() for index in range(len(graph.nodes)))
     return len(graph.nodes) + sum(count_nodes(body) for bodies in inside for body in bodies)
+
+
+def count_partitions(prepared: PreparedGraph) -> int:
+    """Partitions of a graph and of the bodies in it."""
+    return sum(1 + sum(map(count_partitions, part.bodies.values())) for part in prepared.partitions)
 
 
 def _describe(plan: SpecializedPlan) -> str:
