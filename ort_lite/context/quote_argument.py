@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 
+def is_quotable(text: str) -> bool:
+    """Whether all shells of this system read `quote_argument(text)` as `text`.
+
+    On Windows, cmd does not know the single quotes in which PowerShell reads a double quote, a `$`
+    or a backtick as it is.
+    """
+    import os  # noqa: PLC0415 - lazy: rare
+
+    return os.name != "nt" or set(text).isdisjoint('"$`')
+
+
 def quote_argument(text: str) -> str:
     """`text` as one argument of a command, in this system's shells.
 

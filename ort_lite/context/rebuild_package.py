@@ -11,7 +11,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.package_manifest import MANIFEST
 from ctx_formats.package_reader import read_package
 from ort_lite.context.dimension_arguments import dimension_arguments
-from ort_lite.context.quote_argument import quote_argument
+from ort_lite.context.quote_argument import is_quotable, quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +120,8 @@ def _target(variant: PackageVariant, sources: Mapping[str, Mapping[str, str]], d
     separable = all("," not in re.sub(r"\[[^][]*\]", "", value) for value in options.values())
     place = source.removesuffix(_SUFFIX).lower() + (f":{device}" if device else "")
     pairs = [f"{key}={value}" for key, value in options.items()]
-    return f"{variant.name}={','.join([place, *pairs])}" if separable else ""
+    target = f"{variant.name}={','.join([place, *pairs])}"
+    return target if separable and is_quotable(target) else ""
 
 
 def _is_shared(variant: PackageVariant) -> bool:

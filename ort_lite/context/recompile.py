@@ -11,7 +11,7 @@ from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.notes import read_notes
 from ort_lite.context.dimension_arguments import dimension_arguments
 from ort_lite.context.nodes import is_context_node
-from ort_lite.context.quote_argument import quote_argument
+from ort_lite.context.quote_argument import is_quotable, quote_argument
 from ort_lite.context.rebuild_package import package_of, rebuild_text
 from ort_lite.ep.input_shapes import RESHAPE_INPUT
 from ort_lite.model.bodies import walk_nodes
@@ -162,7 +162,7 @@ def _provider_arguments(chosen: _Choice) -> list[str]:
     for name, options in chosen.sources.items():
         prefix = f"{names[name]}." if len(names) > 1 else ""
         for key, value in options.items():
-            if _is_plain(value):
+            if _is_readable(value):
                 words += ["-O", quote_argument(f"{prefix}{key}={value}")]
     return [*words, "--device", chosen.device] if chosen.device else words
 
@@ -170,7 +170,11 @@ def _provider_arguments(chosen: _Choice) -> list[str]:
 def _list_unreadable(sources: Mapping[str, Mapping[str, str]]) -> Sequence[str]:
     """Names of options whose values cannot be part of a command that a user reads."""
     return [key for options in sources.values() for key, value in options.items()
-            if not _is_plain(value)]  # fmt: skip
+            if not _is_readable(value)]  # fmt: skip
+
+
+def _is_readable(value: str) -> bool:
+    return _is_plain(value) and is_quotable(value)
 
 
 def _is_plain(text: str) -> bool:

@@ -18,7 +18,7 @@ from unit.cli.conftest import write_dense
 from unit.cli.test_documented_commands import ECHO, split_like_cmd, split_like_powershell
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.context.quote_argument import quote_argument
+from ort_lite.context.quote_argument import is_quotable, quote_argument
 
 ANYWHERE = (
     "model.onnx",
@@ -64,6 +64,16 @@ def test_what_powershell_would_replace_is_in_its_single_quotes(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert split_like_powershell(quote_on_windows(text, monkeypatch)) == [text]
+
+
+@pytest.mark.parametrize("text", [*ANYWHERE, *ON_WINDOWS, *WITH_DOLLARS, '{"CPU": {}}'])
+def test_a_text_is_quotable_where_both_shells_of_windows_read_it(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_quotable(text) or os.name == "nt"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        assert is_quotable(text) == set(text).isdisjoint('"$`')
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
