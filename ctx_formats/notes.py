@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -10,6 +9,7 @@ from blake3 import blake3
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ctx_formats.plain_json import read_plain_object, spell_plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,8 +94,14 @@ def _is_ours(notes: str) -> bool:
     return marks[0] or sum(marks) >= len(marks) - 2
 
 
-def _load_json(notes: str, where: str) -> tuple[dict[str, object], str]:
+def _load_json(notes: str, where: str) -> tuple[Mapping[str, object], str]:
     """The JSON object, and how it is spelled without its seal."""
+    plain = read_plain_object(notes)
+    if plain is not None:
+        unsealed = {key: value for key, value in plain.items() if key != "seal"}
+        return plain, spell_plain_object(unsealed)
+    import json  # noqa: PLC0415 - lazy: reload
+
     try:
         content = json.loads(notes, object_pairs_hook=_object, parse_constant=_no_constant)
         if not isinstance(content, dict):
@@ -155,6 +161,8 @@ def _texts(content: Mapping[str, object], key: str, where: str) -> dict[str, str
 
 
 def _dumps(content: Mapping[str, object]) -> str:
+    import json  # noqa: PLC0415 - lazy: reload
+
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -62,6 +62,8 @@ class _Factory:
 
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
+        import _json  # noqa: F401 - payloads' headers need it; see ort_lite/ep/sdk_libraries.py
+
         from eps.opencl.runtime.icd import intel_runtime
         from ort_lite.ep import load_early
 

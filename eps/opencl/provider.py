@@ -309,10 +309,12 @@ def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]
-    from eps.opencl.trials.trial import nothing_failed, recall_problem  # noqa: PLC0415 - lazy: reload
+    from eps.opencl.trials.failures import nothing_failed  # noqa: PLC0415 - lazy: reload
 
     if nothing_failed():
         return fitting[0]
+    from eps.opencl.trials.trial import recall_problem  # noqa: PLC0415 - lazy: rare
+
     return next((listed for listed in fitting if not recall_problem(listed)), fitting[0])
 
 

@@ -55,7 +55,11 @@ if TYPE_CHECKING:
         WeightsSink,
     )
 
-MODULES_AFTER_IMPORT = ("eps.openvino.partition", "eps.openvino.sdk.c_request")
+MODULES_AFTER_IMPORT = (
+    "ort_lite.ep.ports",
+    "eps.openvino.partition",
+    "eps.openvino.sdk.c_request",
+)
 
 
 class OpenVINOExecutionProvider(ExecutionProvider):

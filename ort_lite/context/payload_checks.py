@@ -10,7 +10,6 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.notes import read_notes
-from ort_lite.context.hints import refusal_of
 from ort_lite.context.keys import PATH_KEY, SHARE_KEY
 from ort_lite.context.nodes import is_context_node
 from ort_lite.context.payload_store import PayloadStore
@@ -187,6 +186,8 @@ class PayloadChecks:
         try:
             payload = self.store.payload(node, notes, self.primaries, require_digest=strict)
         except FormatError as exc:
+            from ort_lite.context.hints import refusal_of  # noqa: PLC0415 - lazy: rare
+
             raise refusal_of(exc, node.onnx_model_filename, self.loaded, recorded=recorded) from exc
         return CheckedNode(
             payload=payload, notes=notes, recorded=recorded, seal=seal, loaded=self.loaded
@@ -222,6 +223,8 @@ def parse_node(node: Node, loaded: LoadedModel) -> EpContextNode:
     try:
         return EpContextNode.from_node(node)
     except FormatError as exc:
+        from ort_lite.context.hints import refusal_of  # noqa: PLC0415 - lazy: rare
+
         where = exc.in_file(loaded.description)
         raise refusal_of(where, _name_in(node), loaded) from exc
 

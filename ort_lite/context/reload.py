@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FileChangedError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, replace
-from ort_lite.context.hints import recompile_hint, refusal_of
 from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.nodes import interface, is_context_node, without_output_shapes
 from ort_lite.context.payload_checks import PayloadChecks, parse_node
@@ -86,6 +85,8 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
         except BaseException as exc:
             prepared.release()
             if isinstance(exc, FileChangedError):
+                from ort_lite.context.hints import refusal_of  # noqa: PLC0415 - lazy: rare
+
                 raise refusal_of(exc, "", None) from exc
             raise
         for node in importer.imported:
@@ -381,6 +382,8 @@ def _call_import(
         assert isinstance(ep, SupportsWeightSharing), "require_fit saw to it"
         return ep.import_shared(checked.payload.data, checked.payload.weights, io)
     except (InvalidGraph, EPFail) as exc:
+        from ort_lite.context.hints import recompile_hint  # noqa: PLC0415 - lazy: rare
+
         known = exc if isinstance(exc, InvalidGraph) else InvalidGraph(exc.message)
         reason = known.reason or Reason.VENDOR_REJECTED
         hint = known.hint or recompile_hint(checked.loaded, node.onnx_model_filename)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
-from ort_lite.context.hints import recompile_hint, refusal_of
 from ort_lite.context.keys import SUBOPTIMAL_KEY
 from ort_lite.ep.interface import CompiledModelCompatibility, SupportsOptionPromises
 from ort_lite.status import Fail, InvalidGraph
@@ -43,10 +42,14 @@ def require_fit(
     loaded, name = checked.loaded, node.onnx_model_filename
     warning = require_identity(node, checked.recorded, ep, options, loaded)
     if checked.seal is not None:
+        from ort_lite.context.hints import refusal_of  # noqa: PLC0415 - lazy: rare
+
         seal = checked.seal.in_file(file)
         raise refusal_of(seal, name, loaded, recorded=checked.recorded)
     missing = _missing_option(ep, checked)
     if missing:
+        from ort_lite.context.hints import recompile_hint  # noqa: PLC0415 - lazy: rare
+
         hint = recompile_hint(loaded, name, source=node.source, option=missing)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the session has provider option {missing}, and the "
@@ -57,6 +60,8 @@ def require_fit(
             hint=hint,
         )
     if checked.payload.weights is not None and not _shares_weights(ep):
+        from ort_lite.context.hints import recompile_hint  # noqa: PLC0415 - lazy: rare
+
         hint = recompile_hint(loaded, name)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
@@ -95,6 +100,8 @@ def require_identity(
     """
     verdict = ep.check_compatibility(recorded)
     if verdict.reason is not None or verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
+        from ort_lite.context.hints import recompile_hint  # noqa: PLC0415 - lazy: rare
+
         present = getattr(ep, "identity", None)
         again = recompile_hint(
             loaded, node.onnx_model_filename, source=node.source, present=present

@@ -6,7 +6,6 @@ releases it, and the import then finds them loaded (docs/adr/0015-early-loading.
 
 from __future__ import annotations
 
-import _json  # noqa: F401 - see mmap
 import ctypes
 import mmap  # noqa: F401 - extension modules that a session needs: importing one takes the
 import os

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
@@ -234,7 +233,8 @@ class Graph:
         """
         stripped = {} if stripped is None else stripped
         if self not in stripped:
-            shown = copy(self)
+            shown = Graph.__new__(Graph)
+            vars(shown).update(vars(self))
             shown._bodies_by_id = None  # noqa: SLF001 - another instance of this class
             shown.nodes = tuple(map(_without_constants, self.nodes))
             shown.initializers = {}

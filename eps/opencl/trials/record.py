@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from eps.opencl.runtime.pocl_target import chosen_cpu
-from ort_lite.ep import InvalidArgument, get_logger, user_cache_folder
+from eps.opencl.trials.failures import FAILED_ENDING
+from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 FORMAT = 1
-FOLDER = "opencl_trials"
 VARIABLES = ("POCL_", "CL_CONFIG_", "OCL_")
 """Beginnings of environment variables that drivers read."""
-_FAILED = ".failed.json"
-_ENDINGS = (_FAILED, ".json")
+_ENDINGS = (FAILED_ENDING, ".json")
 _MOST_BYTES = 1 << 16
 _MODALIAS = "/sys/devices/system/cpu/modalias"
 
@@ -52,14 +51,6 @@ def facts_of(listed: ListedDevice, environ: Mapping[str, str]) -> dict[str, str]
         "cpu": _cpu(),
         "environment": " ".join(settings),
     }
-
-
-def has_failures(folder: str) -> bool:
-    """Whether some device has failed its trial."""
-    try:
-        return any(name.endswith(_FAILED) for name in os.listdir(folder))
-    except OSError:
-        return False
 
 
 def read_problem(facts: Mapping[str, str], folder: str) -> str | None:
@@ -99,14 +90,6 @@ def write_problem(facts: Mapping[str, str], folder: str, problem: str) -> None:
         Path(stem + other).unlink(missing_ok=True)
     except OSError as exc:
         log.debug("%s is not written, the device will be tried again: %s", stem + ours, exc)
-
-
-def records_folder(environ: Mapping[str, str]) -> str:
-    """In the user's cache folder; "" for a user without one."""
-    try:
-        return os.path.join(user_cache_folder(environ), FOLDER)
-    except InvalidArgument:
-        return ""
 
 
 def _stem(facts: Mapping[str, str], folder: str) -> str:

@@ -13,13 +13,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from eps.opencl.runtime.device import POCL
-from eps.opencl.trials.record import (
-    facts_of,
-    has_failures,
-    read_problem,
-    records_folder,
-    write_problem,
-)
+from eps.opencl.trials import failures
+from eps.opencl.trials.failures import records_folder
+from eps.opencl.trials.record import facts_of, read_problem, write_problem
 from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
@@ -45,22 +41,14 @@ _SHORTAGES = (
 _ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGXCPU")
 """The system's, where memory is short, a limit's or a person's: not the driver's doing."""
 
-_in_this_process: dict[str, str] = {}
-"""Problems by device and by limits of this process, for the case that nothing can be kept."""
-
 
 def recall_problem(device: ListedDevice) -> str | None:
     """The problem that an earlier trial found: "" if none, None if there was no trial."""
     facts = facts_of(device, os.environ)
-    known = _in_this_process.get(_key(facts))
+    known = failures.problems_here.get(_key(facts))
     if known is None:
         known = read_problem(facts, records_folder(os.environ))
     return None if known is None else _explain_problem(device, known)
-
-
-def nothing_failed() -> bool:
-    """Whether no trial that is remembered has failed, of any device."""
-    return not any(_in_this_process.values()) and not has_failures(records_folder(os.environ))
 
 
 def problem_of(device: ListedDevice) -> str:
@@ -76,7 +64,7 @@ def problem_of(device: ListedDevice) -> str:
     problem, final = _try_in_child(device.name, facts)
     if _is_shortage(problem):
         return _explain_problem(device, problem)
-    _in_this_process[_key(facts)] = problem
+    failures.problems_here[_key(facts)] = problem
     folder = records_folder(os.environ)
     if final and folder and not (problem and _limits()):
         write_problem(facts, folder, problem)

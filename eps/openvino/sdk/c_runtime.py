@@ -12,14 +12,13 @@ from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk import c_api
 from eps.openvino.sdk.signal_stack import KeptSignalStack
 from eps.openvino.sdk_errors import SDK_ERRORS
-from ort_lite.ep import Port, Ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from eps.openvino.sdk.c_api import CApi
     from eps.openvino.sdk.c_request import CRequest
-    from ort_lite.ep import Owned
+    from ort_lite.ep import Owned, Port, Ports
 
 
 class CRuntime:
@@ -133,6 +132,8 @@ class _PortReader:
 
         The C API reports one name of each, and finds a port by any.
         """
+        from ort_lite.ep import Ports  # noqa: PLC0415 - lazy: reload
+
         count = ctypes.c_size_t()
         getattr(self._api, f"ov_compiled_model_{side}s_size")(self._compiled, count)
         by_index = getattr(self._api, f"ov_compiled_model_{side}_by_index")
@@ -164,6 +165,8 @@ class _PortReader:
             return frozenset()
 
     def _describe_port(self, port: Owned) -> Port:
+        from ort_lite.ep import Port  # noqa: PLC0415 - lazy: reload
+
         number = ctypes.c_int()
         self._api.ov_port_get_element_type(port, number)
         data_type = c_api.DATA_TYPES.get(c_api.ELEMENT_TYPES[number.value], DataType.UNDEFINED)

@@ -15,6 +15,7 @@ from small_models import feed, mlp
 from system_limits import WINDOWS
 
 import ort_lite as ort
+from eps.opencl.trials.failures import nothing_failed
 
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
@@ -26,7 +27,8 @@ UNWANTED = {
         "eps.opencl.compile.tilings",
     ),
     *("eps.opencl.payload.writer", "ort_lite.planning.naming"),
-    *("eps.opencl.compile.expression", "subprocess", "selectors"),
+    *("eps.opencl.compile.expression", "subprocess", "selectors", "copy"),
+    "ort_lite.context.hints",
     *(
         f"eps.opencl.runtime.{name}"
         for name in ("build_processes", "compiler_binding", "intel_binary")
@@ -55,8 +57,10 @@ cl.enqueue_copy(queue, found, there)
 assert found.tolist() == [0, 1, 2, 3]
 """
 TELL = """
-import json, sys
-print(json.dumps({"modules": sorted(sys.modules), "answer": answer}))
+import sys
+modules = sorted(sys.modules)
+import json
+print(json.dumps({"modules": modules, "answer": answer}))
 """
 
 
@@ -94,6 +98,13 @@ def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> N
 def test_a_reload_imports_little_of_python_s_own(context: str) -> None:
     found = told(bare("import numpy as np\n" + RELOAD.format(path=context) + TELL))
     assert SLOW & set(found["modules"]) == set()
+
+
+def test_a_reload_imports_no_trial_where_none_has_failed(context: str) -> None:
+    if not nothing_failed():
+        pytest.skip("a device of this machine has failed its trial")
+    modules = child(RELOAD.format(path=context))["modules"]
+    assert {"eps.opencl.trials.record", "eps.opencl.trials.trial"}.isdisjoint(modules)
 
 
 STARTED = """

@@ -21,8 +21,8 @@ from eps.opencl.cl.library import package_folder
 from eps.opencl.runtime import pocl_target
 from eps.opencl.runtime.device import POCL, find_devices
 from eps.opencl.runtime.pocl_target import fitting_cpu
+from eps.opencl.trials import failures, trial
 from eps.opencl.trials import record as trial_record
-from eps.opencl.trials import trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ def told(
 
 
 def records(caches: Path) -> list[Path]:
-    return sorted((caches / "ort_lite" / trial_record.FOLDER).glob("*"))
+    return sorted((caches / "ort_lite" / failures.FOLDER).glob("*"))
 
 
 @with_pocl_alone
@@ -171,13 +171,13 @@ def test_a_reload_makes_no_trial_and_waits_for_none(tmp_path: Path) -> None:
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's, empty; nothing is remembered in this process either."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(trial, "_in_this_process", {})
+    monkeypatch.setattr(failures, "problems_here", {})
     return tmp_path
 
 
 def fail(found: ListedDevice, problem: str = "made up") -> None:
     facts = trial_record.facts_of(found, os.environ)
-    trial_record.write_problem(facts, trial_record.records_folder(os.environ), problem)
+    trial_record.write_problem(facts, failures.records_folder(os.environ), problem)
 
 
 @pytest.mark.skipif(len(FOUND) < 2, reason="there is one OpenCL device")
@@ -189,7 +189,7 @@ def test_the_next_device_is_used_where_the_best_one_has_failed(
     for one in FOUND:
         if one.device.version in str(best):
             fail(one)
-    trial._in_this_process.clear()
+    failures.problems_here.clear()
     with ort.InferenceSession(MODEL, providers=[OPENCL]) as s:
         (partition,) = s.explain().partitions
         assert s.run(None, {"x": X})[0].tolist() == [0, 0, 1, 2]
