@@ -3,7 +3,8 @@
 The plug-in fuses an element-wise operator with per-channel constants into the reduction before it.
 For a reduction over the last or the first of three dimensions it uses the constants of other
 channels, and reads beyond them (seen with 2026.4.1; two, four and five dimensions are correct).
-Such a reduction is computed here in four dimensions, the last of size 1.
+Such a reduction is computed here in four dimensions, the last of size 1 and reduced, too. If the
+last one were only removed again, OpenVINO would restore the three dimensions of static shapes.
 """
 
 from __future__ import annotations
@@ -13,16 +14,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import openvino
 
-FACTORIES = {
-    "ReduceL1": "reduce_l1",
-    "ReduceL2": "reduce_l2",
-    "ReduceMax": "reduce_max",
-    "ReduceMean": "reduce_mean",
-    "ReduceMin": "reduce_min",
-    "ReduceProd": "reduce_prod",
-    "ReduceSum": "reduce_sum",
-}
-"""Function in OpenVINO's operator sets, by node type."""
+REDUCTIONS = frozenset(
+    (
+        *("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
+        "ReduceSum",
+    )
+)
+"""Type names of OpenVINO's operators."""
 RANK = 3
 LONGEST_CHAIN = 16
 """Longest chain to follow: element-wise operators after a reduction, or constant operators."""
@@ -31,7 +29,7 @@ LONGEST_CHAIN = 16
 def keep_apart(model: openvino.Model) -> None:
     """Rewrite, in place, the reductions that could be fused with per-channel constants."""
     for node in model.get_ops():
-        if node.get_type_name() in FACTORIES and _is_affected(node):
+        if node.get_type_name() in REDUCTIONS and _is_affected(node):
             _replace(node)
 
 
@@ -77,17 +75,20 @@ def _may_have_many_elements(value: openvino.Output) -> bool:
 
 
 def _replace(node: openvino.Node) -> None:
-    import numpy as np  # noqa: PLC0415 - lazy: reload
-    from openvino import opset13 as opset  # noqa: PLC0415 - lazy: rare
+    from eps.openvino.compile.operators import BROADCAST, make_constant, make_node  # noqa: PLC0415 - lazy: rare
 
     axes = node.input_value(1)  # a subgraph, of a global pool
-    rank = opset.constant(np.array(RANK), axes.get_element_type())
-    wide = opset.unsqueeze(node.input_value(0), np.array([RANK], np.int64))
-    reduce = getattr(opset, FACTORIES[node.get_type_name()])
+    kind = axes.get_element_type()
+    wide = make_node("Unsqueeze", [node.input_value(0), make_constant([RANK], [1])]).output(0)
+    positive = make_node("FloorMod", [axes, make_constant([RANK], [], kind)], BROADCAST).output(0)
+    listed = make_node("Reshape", [positive, make_constant([-1], [1])], {"special_zero": False})
+    added = make_constant([RANK], [1], kind)
+    both = make_node("Concat", [listed.output(0), added], {"axis": 0}).output(0)
     keeps = node.get_attributes()["keep_dims"]
-    reduced = reduce(wide, opset.floor_mod(axes, rank), keeps)
-    narrow = opset.squeeze(reduced, np.array([-1], np.int64))
-    put_in_place(node, narrow)
+    reduced = make_node(node.get_type_name(), [wide, both], {"keep_dims": keeps})
+    if keeps:
+        reduced = make_node("Squeeze", [reduced.output(0), make_constant([-1], [1])])
+    put_in_place(node, reduced)
 
 
 def put_in_place(node: openvino.Node, other: openvino.Node) -> None:

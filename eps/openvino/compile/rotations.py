@@ -57,9 +57,10 @@ def _without_sign(value: openvino.Output) -> openvino.Output | None:
 
 def _replace(node: openvino.Node, first: openvino.Output, product: openvino.Output) -> None:
     """Put first + (-a) * b in place of first - a * b."""
-    from openvino import opset13 as opset  # noqa: PLC0415 - lazy: rare
-
+    from eps.openvino.compile.operators import BROADCAST, make_node  # noqa: PLC0415 - lazy: rare
     from eps.openvino.compile.reductions import put_in_place  # noqa: PLC0415 - lazy: rare
 
     left, right = product.get_node().input_values()
-    put_in_place(node, opset.add(first, opset.multiply(opset.negative(left), right)))
+    negative = make_node("Negative", [left]).output(0)
+    other = make_node("Multiply", [negative, right], BROADCAST).output(0)
+    put_in_place(node, make_node("Add", [first, other], BROADCAST))
