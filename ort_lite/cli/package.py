@@ -19,14 +19,18 @@ from ort_lite.cli.output import (
 )
 from ort_lite.cli.package_targets import parse_context, parse_target, read_rows, require_targets
 from ort_lite.cli.path_type import PATH
-from ort_lite.cli.session_choice import session_choice
+from ort_lite.cli.session_choice import (
+    SessionChoice,
+    parse_dimension,
+    require_devices,
+    session_choice,
+)
 from ort_lite.cli.signing import open_signer, passphrase_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ctx_formats.package_manifest import PackageComponent, PackageVariant
-    from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.packages.model_package import PackageSelection
 
 path_argument = click.argument("package", type=PATH)
@@ -99,8 +103,8 @@ def build(  # noqa: PLR0913 - one parameter an option
     An existing package is replaced only with --force, in one step, once the new one is complete.
     The same command gives the same bytes.
     """
-    from ort_lite.cli.session_choice import parse_dimension
     from ort_lite.packaging.build_package import BuildPlan, build_package
+    from ort_lite.status import EPFail
 
     chosen = [parse_target(text) for text in targets]
     missing: dict[str, str] = {}
@@ -119,7 +123,12 @@ def build(  # noqa: PLR0913 - one parameter an option
     )
     if not (plan.targets or plan.contexts or source):
         raise click.UsageError("nothing to put into the package: name a --target or a --context")
-    built = build_package(plan, output, force=force, progress=print_note)
+    try:
+        built = build_package(plan, output, force=force, progress=print_note)
+    except EPFail:
+        for target in chosen:
+            require_devices(SessionChoice(providers=((target.ep, target.options),)))
+        raise
     if as_json:
         fields: dict[str, Any] = {"package": str(output), "variants": list(built.variants)}
         sizes = {"bytes": built.size, "shared_bytes": built.shared, "skipped_rows": missing}

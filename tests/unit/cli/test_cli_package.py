@@ -201,3 +201,12 @@ def test_check_judges_a_package_and_other_commands_name_inspect(
     assert inspected.code != ExitCode.OK
     assert "It is a model package" in inspected.err
     assert "package inspect" in inspected.err
+
+
+def test_a_target_whose_device_is_absent_is_exit_code_3(invoke: Invoke, model: Path) -> None:
+    output = model.with_name("gpu.ortpackage")
+    refused = invoke("package", "build", model, "-o", output, "-t", "openvino,device_type=GPU.7")
+    assert refused.code == ExitCode.NO_HARDWARE, refused
+    assert "'GPU.7'" in refused.err
+    assert "ort-lite devices" in refused.err
+    assert not output.exists()
