@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_formats.onnx_model import DataType, Tensor, TensorType
+from ctx_formats.onnx_model import DataType, Tensor
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
@@ -19,43 +19,6 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 INT32 = range(-(1 << 31), 1 << 31)
-SMALL_MAKERS = frozenset(["ArgMax", "ArgMin", "NonZero", "Shape", "Size", "TopK"])
-"""Operators whose int64 results count or number elements of a tensor."""
-
-PASSING = frozenset(
-    [
-        "Add",
-        "Compress",
-        "Concat",
-        "Div",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Identity",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Pad",
-        "Range",
-        "Reshape",
-        "ScatterElements",
-        "ScatterND",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Sub",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    ]
-)
-"""Operators whose results are as large as their operands. A product of sizes may exceed 32 bits,
-but a tensor of such a size cannot exist here."""
-
 NARROW = frozenset(
     (
         DataType.BOOL,
@@ -103,15 +66,6 @@ def integer_problem(node: NodeFacts) -> str:
     return _constant_problem(node) or _cast_problem(node) or _arithmetic_problem(node)
 
 
-def bounded_values(graph: Graph) -> frozenset[str]:
-    """Names of int64 values that come from shapes, small constants and narrower integers."""
-    bounded = {name for name, tensor in graph.initializers.items() if fits(tensor)}
-    for index, node in enumerate(graph.nodes):
-        if node.domain == "" and _is_bounded(graph, index, node, bounded):
-            bounded.update(name for name in node.outputs if name)
-    return frozenset(bounded)
-
-
 def fits(tensor: Tensor) -> bool:
     """Whether an int64 constant fits 32 bits; true for other types."""
     if tensor.data_type != DataType.INT64 or not isinstance(tensor.data, memoryview):
@@ -126,12 +80,20 @@ def _arithmetic_problem(node: NodeFacts) -> str:
     if elem_type == DataType.INT64 and op in PRODUCTS:
         return "sums of int64 products may need more than 32 bits"
     if elem_type == DataType.INT64 and (op in ARITHMETIC or adds):
-        free = [n for n in node.node.inputs if n and n not in node.bounded]
         if op in WRAPPING_32 and _is_cut(node.graph, node.node):
             return ""
-        return f"int64 '{free[0]}' may need more than 32 bits" if free else ""
+        return _size_problem(node)
     if (op in WRAPPING or adds) and elem_type in SMALL_INTEGERS:
         return "OpenVINO saturates 8- and 16-bit sums, where ONNX wraps"
+    return ""
+
+
+def _size_problem(node: NodeFacts) -> str:
+    """Why operands or the result of int64 arithmetic may be too large; "" if they are not."""
+    for name in (*node.node.inputs, *node.node.outputs):
+        magnitude = node.magnitudes.of(name) if name else None
+        if name and (magnitude is None or not magnitude.fits()):
+            return f"int64 '{name}' may need more than 32 bits"
     return ""
 
 
@@ -161,8 +123,10 @@ def _cast_problem(node: NodeFacts) -> str:
     else:
         return ""
     source = node.elem_type(0)
-    small = source in NARROW or node.node.inputs[0] in node.bounded
-    if target != DataType.INT64 or source == DataType.INT64 or small:
+    if target != DataType.INT64 or source == DataType.INT64 or source in NARROW:
+        return ""
+    magnitude = node.magnitudes.of(node.node.inputs[0])
+    if magnitude is not None and magnitude.fits():
         return ""
     return f"'{node.node.inputs[0]}' cast to int64 may need more than 32 bits"
 
@@ -178,20 +142,3 @@ def _constant_problem(node: NodeFacts) -> str:
         if constant is not None and not fits(constant):
             return f"int64 constant '{name}' needs more than 32 bits"
     return ""
-
-
-def _is_bounded(graph: Graph, index: int, node: Node, known: set[str]) -> bool:
-    if node.op_type in SMALL_MAKERS:
-        return True
-    if node.op_type == "Cast":
-        source = graph.type_of(node.inputs[0])
-        narrow = isinstance(source, TensorType) and source.elem_type in NARROW
-        return narrow or node.inputs[0] in known
-    if node.op_type not in PASSING or graph.bodies(index):
-        return False
-    return all(name in known or not _is_int64(graph, name) for name in graph.node_inputs(index))
-
-
-def _is_int64(graph: Graph, name: str) -> bool:
-    value_type = graph.type_of(name)
-    return not isinstance(value_type, TensorType) or value_type.elem_type == DataType.INT64

@@ -9,6 +9,7 @@ from ctx_formats.onnx_model import DataType, TensorType
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, Node, Tensor
+    from eps.openvino.support.magnitudes import Magnitudes
     from ort_lite.ep import Graph
 
 
@@ -17,13 +18,13 @@ class NodeFacts:
     """A node in its graph.
 
     Attributes:
-        bounded: Names of int64 values that are known to fit 32 bits.
+        magnitudes: Of the values of the graph.
         release: Year and number of the OpenVINO release, e.g. (2026, 4).
     """
 
     graph: Graph
     index: int
-    bounded: frozenset[str] = frozenset()
+    magnitudes: Magnitudes
     release: tuple[int, ...] = ()
 
     @property

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.support.conditions import CONDITIONS, WRONG
 from eps.openvino.support.decoder import DECODER
-from eps.openvino.support.integers import bounded_values, integer_problem
+from eps.openvino.support.integers import integer_problem
+from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
 from ort_lite.ep import Capability, element_text, type_text
 
@@ -59,10 +60,10 @@ def capability(
     """
     supported = set()
     refused = {}
-    bounded = bounded_values(view.graph)
+    magnitudes = Magnitudes(view.graph)
     release = tuple(int(part) for part in table.openvino.split(".")[:2])
     for index in view.candidates:
-        facts = NodeFacts(view.graph, index, bounded, release)
+        facts = NodeFacts(view.graph, index, magnitudes, release)
         reason = refusal(facts, table)
         if npu is not None and not reason:
             reason = _npu_problem(facts, npu)
