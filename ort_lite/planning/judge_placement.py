@@ -107,9 +107,14 @@ class Judge:
 
 
 def may_pay(
-    graph: Graph, costs: PlacementCosts, at_home: PlacementCosts, runs: float = 1.0
+    graph: Graph,
+    costs: PlacementCosts,
+    at_home: PlacementCosts,
+    runs: float = 1.0,
+    *,
+    nodes: Iterable[int] | None = None,
 ) -> bool:
-    """Whether some nodes of a graph, or of a body in it, could pay on an EP of these costs.
+    """Whether some nodes of a graph, or of a body in one, could pay on an EP of these costs.
 
     Each node counts that would save anything, whether or not the EP supports it, and of crossings
     one output alone: no partition does better, so that False is certain.
@@ -119,16 +124,18 @@ def may_pay(
         costs: Of the EP.
         at_home: Of the default EP.
         runs: How often the graph runs in one run of the session.
+        nodes: Indices of those that the EP can get; None for all.
     """
+    offered = range(len(graph.nodes)) if nodes is None else sorted(nodes)
     folded = find_folded(graph)
-    work = [estimate_work(graph, node) for node in range(len(graph.nodes)) if node not in folded]
+    work = [estimate_work(graph, node) for node in offered if node not in folded]
     saved = sum(max(0.0, one.microseconds(at_home) - one.microseconds(costs)) for one in work)
     share = costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
     if saved > costs.launch + share + costs.crossing:
         return True
     return any(
         may_pay(body, costs, at_home, runs * expected_runs(graph, node))
-        for node in range(len(graph.nodes))
+        for node in offered
         for body in graph.bodies(node).values()
     )
 

@@ -15,6 +15,7 @@ from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason
 from ort_lite.providers import catalog
 from ort_lite.providers.provider_choice import ProviderChoice
 from ort_lite.start.placement_option import PAYS, choose_placement
+from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,7 @@ def plan_providers(
     graph = transform()
     at_home = default.placement_costs()
     whole = takes_all(graph, first)
+    left = _left_nodes(graph, first, default) if not whole else ()
     why: dict[str, str] = {}
     for request in others:
         factory = factories[request.name]
@@ -85,10 +87,24 @@ def plan_providers(
         elif (
             at_home is not None
             and isinstance(factory, SupportsLeastCosts)
-            and not may_pay(graph, factory.least_costs(), at_home)
+            and not may_pay(graph, factory.least_costs(), at_home, nodes=left)
         ):
-            why[request.name] = "no node of this model is so much work that it would pay there"
+            why[request.name] = f"no node that {first.name} leaves is enough work to pay there"
     return _make_plan(requests, why, factories)
+
+
+def _left_nodes(
+    graph: Graph, first: ExecutionProvider, default: ExecutionProvider
+) -> Sequence[int]:
+    """Nodes of a graph that the first EP does not run, or that do not pay there."""
+    from ort_lite.planning.judge_placement import Judge  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.partitioner import assign  # noqa: PLC0415 - lazy: reload
+
+    try:
+        assignment = assign(graph, (first, default), judge=Judge(default))
+    except NotImplementedByAny:  # another EP may run what these two do not
+        return range(len(graph.nodes))
+    return [node for part in assignment.parts if part.owner for node in part.nodes]
 
 
 def _make_plan(

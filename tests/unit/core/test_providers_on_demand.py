@@ -52,7 +52,7 @@ def start(model: Path, placement: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("make", "why"),
-    [(mlp, f"{OPENVINO} runs every node"), (branching, "so much work that it would pay there")],
+    [(mlp, f"{OPENVINO} runs every node"), (branching, "leaves is enough work to pay there")],
 )
 def test_a_provider_that_can_get_no_node_is_not_opened(tmp_path: Path, make: Any, why: str) -> None:
     model = tmp_path / "m.onnx"
@@ -78,12 +78,15 @@ def test_a_provider_that_is_named_is_opened() -> None:
 
 
 def heavy_with_gap() -> onnx.ModelProto:
-    """Products around an If, which OpenVINO leaves to the session."""
+    """Products around an If with products, which OpenVINO leaves to the session."""
     float_type = onnx.TensorProto.FLOAT
     weight = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32) / 32
     branches = [
         helper.make_graph(
-            [helper.make_node(op_type, ["a"], [op_type])],
+            [
+                helper.make_node("MatMul", ["a", "w"], ["p"]),
+                helper.make_node(op_type, ["p"], [op_type]),
+            ],
             op_type,
             [],
             [helper.make_tensor_value_info(op_type, float_type, [512, 1024])],
@@ -105,6 +108,33 @@ def heavy_with_gap() -> onnx.ModelProto:
         [onnx.numpy_helper.from_array(weight, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def lookup_before_products() -> onnx.ModelProto:
+    """Sums of int64 inputs, which OpenVINO cannot hold, and products, which it runs."""
+    float_type, int_type = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    weight = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32) / 32
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["ids", "ids"], ["twice"]),
+            helper.make_node("Gather", ["w", "twice"], ["a"]),
+            helper.make_node("MatMul", ["a", "w"], ["b"]),
+            helper.make_node("MatMul", ["b", "w"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("ids", int_type, [512])],
+        [helper.make_tensor_value_info("y", float_type, [512, 1024])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_nodes_that_the_first_provider_runs_open_no_other(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    onnx.save(lookup_before_products(), model)
+    found = start(model)
+    assert found["opened"] == [OPENVINO, CPU]
+    assert not found["opencl"]
 
 
 def test_a_provider_is_opened_for_nodes_that_the_first_one_leaves() -> None:
