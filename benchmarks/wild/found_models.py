@@ -84,11 +84,11 @@ class Finder:
             yield from self.of_files([site])
 
     def of_files(self, paths: Iterable[Path]) -> Iterator[Sample | Unmeasured]:
-        """Files of models, and all in folders, with random inputs."""
+        """Files of models, and all in folders; inputs are in `.npz` beside them, or random."""
         for path in paths:
             for model in sorted(path.rglob("*.onnx")) if path.is_dir() else [path]:
                 if self._is_new(model):
-                    yield self._make_random(model, path)
+                    yield self._make_sample(model, path)
 
     def _is_new(self, path: Path) -> bool:
         with path.open("rb") as file:
@@ -119,11 +119,14 @@ class Finder:
                 label = f"{name}/{model.stem}"
                 yield Sample(name=label, path=model, feed=described.with_suffix(".npz"))
 
-    def _make_random(self, model: Path, root: Path) -> Sample | Unmeasured:
-        """A model with random inputs, if onnxruntime runs it on them."""
+    def _make_sample(self, model: Path, root: Path) -> Sample | Unmeasured:
+        """A model with its own inputs or, if onnxruntime runs it on them, random ones."""
         name = model.stem
         if root != model:
             name = f"{model.relative_to(root).parts[0]}/{model.stem}"
+        own = model.with_suffix(".npz")
+        if own.is_file():
+            return Sample(name=name, path=model, feed=own)
         feed = self._folder / f"{len(self._digests)}.npz"
         try:
             arrays = _random_arrays(model)

@@ -74,9 +74,11 @@ class Magnitudes:
         self._known: dict[str, Magnitude | None] = {}
         for index, node in enumerate(graph.nodes):
             rule = _RULES.get(node.op_type) if node.domain == "" else None
-            found = rule(self, node) if rule is not None and not graph.bodies(index) else None
-            if found is not None:
-                self._known.update((name, found) for name in node.outputs if name)
+            if rule is None or graph.bodies(index):
+                continue
+            magnitude = rule(self, node)
+            if magnitude is not None:
+                self._known.update((name, magnitude) for name in node.outputs if name)
                 if node.op_type == "TopK":
                     self._known[node.outputs[0]] = self.of(node.inputs[0])
 
@@ -124,17 +126,17 @@ def _read_floats(constant: Tensor) -> NDArray[np.float64] | None:
 
 def _largest(magnitudes: Magnitudes, names: Iterable[str]) -> Magnitude | None:
     """Of values that are chosen from."""
-    found = _all_known(magnitudes, names)
-    if not found:
+    known = _all_known(magnitudes, names)
+    if not known:
         return None
-    return Magnitude(max(one.largest for one in found), max(one.per_size for one in found))
+    return Magnitude(max(one.largest for one in known), max(one.per_size for one in known))
 
 
 def _all_known(magnitudes: Magnitudes, names: Iterable[str]) -> list[Magnitude]:
     """The magnitudes of all values; none if one of them is not known."""
-    found = [magnitudes.of(name) for name in names if name]
-    known = [magnitude for magnitude in found if magnitude is not None]
-    return known if len(known) == len(found) else []
+    all_of_them = [magnitudes.of(name) for name in names if name]
+    known = [magnitude for magnitude in all_of_them if magnitude is not None]
+    return known if len(known) == len(all_of_them) else []
 
 
 def _choose(*positions: int) -> Rule:
