@@ -108,6 +108,7 @@ class SpecializedPlans:
         self._full = False
         self._closed = False
         self._reason = ""
+        forks.watch(self)
 
     def find(self, values: Sequence[Value]) -> SpecializedPlan | None:
         """The plan for these inputs; None if there is none, which counts the run."""
@@ -176,8 +177,6 @@ class SpecializedPlans:
                 self._plans[key] = plan
                 self._counts.pop(key, None)
                 self._full = len(self._plans) >= MAX_PLANS
-                if not all(ep.survives_fork for ep in plan.model.eps):
-                    forks.watch(self)
                 return
         self._give_up(f"for {plan.inputs}: {why}")
         plan.model.release()
@@ -228,7 +227,7 @@ class SpecializedPlans:
         return tuple(plan.model for plan in self._plans.values())
 
     def lose_threads(self) -> object:
-        """Forget plans in a forked process, where SDKs' threads are missing; see forks.watch."""
+        """Forget plans in a forked process, where threads are missing; see forks.watch."""
         held, self._plans, self._full = self._plans, {}, True
         self._lock = threading.RLock()
         return held

@@ -217,3 +217,21 @@ def test_memory_of_plans_is_reported() -> None:
             one.run(None, feed(2, 3, 1))
         plans(one)
         assert len(one.memory_report().devices) == before + 1
+
+
+def test_a_forked_process_goes_on_without_plans() -> None:
+    """As ort_lite.forks has it: threads of SDKs are not in the child, and a lock may be held."""
+    with session(model()) as one:
+        for _ in range(3):
+            one.run(None, feed(2, 3, 1))
+        assert len(plans(one)) == 1
+        specialized: Any = one._specialized
+        specialized._lock.acquire()
+        held = specialized.lose_threads()
+        assert len(held) == 1
+        for _ in range(4):
+            (mine,) = one.run(None, feed(2, 3, 1))
+            np.testing.assert_allclose(mine, -np.exp(feed(2, 3, 1)["x"]), rtol=1e-6)
+        assert plans(one) == []
+        for plan in held.values():
+            plan.model.release()
