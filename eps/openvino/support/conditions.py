@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.indices import check_gather, check_gather_nd
+from eps.openvino.support.slices import check_slice
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "ReduceMin": _check_extreme,
     "Resize": _check_resize,
     "RoiAlign": _require_mode("mode", "avg", "the maximum is taken at other points"),
+    "Slice": check_slice,
     "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
     "Squeeze": _require_constant(1, "axes"),
     "Tile": _check_tile,

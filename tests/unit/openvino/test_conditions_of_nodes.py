@@ -44,6 +44,20 @@ CASES = {
         " y = DequantizeLinear (q, s, z) v = LayerNormalization <epsilon = 0.001> (x, w) }",
         (3, 2),
     ),
+    "a slice between both ends of what a slice left": (
+        "Slice",
+        "g (float[2, n] x) => (y) <int64[1] a = {-2}, int64[1] b = {5}, int64[1] c = {-1}, int64[1]"
+        " d = {1}, int64[1] s = {2}> { t = Slice (x, a, b, d, s) u = Relu (t)"
+        " y = Slice (u, c, d, d, s) }",
+        (2, 6),
+    ),
+    "a slice back to a place from the end": (
+        "Slice",
+        "g (float[2, n] x) => (y) <int64[1] a = {0}, int64[1] b = {5}, int64[1] c = {4}, int64[1]"
+        " d = {-3}, int64[1] o = {1}, int64[1] s = {-1}> { t = Slice (x, a, b, o)"
+        " y = Slice (t, c, d, o, s) }",
+        (2, 6),
+    ),
 }  # fmt: skip
 
 
@@ -76,6 +90,12 @@ def test_it_is_left_to_the_next_provider(name: str) -> None:
 
 
 RIGHT = {
+    "Slice": (
+        "g (float[2, n] x) => (y, z, v) <int64[1] a = {-2}, int64[1] e = {9223372036854775807},"
+        " int64[1] f = {-9223372036854775807}, int64[1] o = {1}, int64[1] m = {-1}, int64[1] b ="
+        " {0}> { y = Slice (x, a, e, o) z = Slice (x, m, f, o, m) v = Slice (x, b, a, o) }",
+        (2, 6),
+    ),
     "Tile": (CASES["one channel repeated"][1].replace("n, 1, h, w", "2, 1, 5, 5"), (2, 1, 5, 5)),
     "PRelu": ("g (float[n, 2] x) => (y) <float[2] s = {0.1, 2.0}> { y = PRelu (x, s) }", (3, 2)),
     "Conv": (
