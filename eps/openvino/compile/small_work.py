@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 THREADS_KEY = "INFERENCE_NUM_THREADS"
+PINNING_KEY = "ENABLE_CPU_PINNING"
+"""Off for one thread: OpenVINO would bind the caller's to the same core in every session and
+process, for the time of a run, and a run waits there while other cores are idle."""
 MOST_WORK = 85
 """Estimated microseconds of a run; 0.1 to 0.3 ms by the clock. On two cores one thread takes as
 long as two for it, and 0.6 of the processor time: OpenVINO's threads wait for each other between

@@ -43,8 +43,8 @@ def layers(columns: int, *, rows: object = 1) -> onnx.ModelProto:
     return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def threads_and_notes(proto: onnx.ModelProto, **options: str) -> tuple[int, tuple[str, ...]]:
-    """OpenVINO's own number, once the answer is onnx.reference's, and what `explain()` says."""
+def threads_and_notes(proto: onnx.ModelProto, **options: str) -> tuple[int, bool, tuple[str, ...]]:
+    """Number and pinning of OpenVINO's threads, once the answer is right, and notes on them."""
     columns = proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value
     x = np.random.default_rng(1).standard_normal((1, columns)).astype(np.float32)
     (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
@@ -55,13 +55,20 @@ def threads_and_notes(proto: onnx.ModelProto, **options: str) -> tuple[int, tupl
         (part,) = session._present().prepared.partitions
         compiled: Any = part.compiled
         threads = compiled.model.compiled.get_property("INFERENCE_NUM_THREADS")
+        pinned = compiled.model.compiled.get_property("ENABLE_CPU_PINNING")
         (report,) = session.explain().partitions
-        return int(threads), report.notes
+        return int(threads), bool(pinned), report.notes
 
 
 def test_little_work_runs_on_one_thread() -> None:
-    threads, notes = threads_and_notes(layers(32))
-    assert (threads, NOTE in notes) == (1, True)
+    threads, pinned, notes = threads_and_notes(layers(32))
+    assert (threads, pinned, NOTE in notes) == (1, False, True)
+
+
+def test_load_config_pins_the_one_thread() -> None:
+    config = '{"CPU": {"ENABLE_CPU_PINNING": "YES"}}'
+    threads, pinned, _ = threads_and_notes(layers(32), load_config=config)
+    assert (threads, pinned) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +84,7 @@ def test_little_work_runs_on_one_thread() -> None:
 def test_other_work_runs_on_what_was_chosen(
     proto: onnx.ModelProto, options: dict[str, str]
 ) -> None:
-    threads, notes = threads_and_notes(proto, **options)
+    threads, _, notes = threads_and_notes(proto, **options)
     assert NOTE not in notes
     assert threads > 1 or os.cpu_count() == 1
 
