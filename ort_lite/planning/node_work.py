@@ -110,6 +110,8 @@ def estimate_run(graph: Graph, costs: PlacementCosts) -> float | None:
 
     None if the shape of some value is not known before the run, or there are bodies.
     """
+    if any(is_free(graph, info.name) for info in graph.inputs):
+        return None
     folded = find_folded(graph)
     running = [index for index in range(len(graph.nodes)) if index not in folded]
     work = [estimate_work(graph, index) for index in running]

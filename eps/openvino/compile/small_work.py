@@ -24,7 +24,8 @@ any two operations. Twice as much work takes 1.3 times as long on one thread."""
 def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
     """Whether a partition runs on one thread, as nobody chose a number.
 
-    Only where all shapes are known: the work of a free one is anybody's guess.
+    Only where all shapes are known: the work of a free one is anybody's guess, and on one thread
+    OpenVINO 2026.4.1 goes on where the inference of a free shape fails, and reads foreign memory.
     """
     if options.device != "CPU" or options.num_of_threads is not None:
         return False

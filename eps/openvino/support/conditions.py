@@ -184,13 +184,12 @@ def _check_prelu(node: NodeFacts) -> str:
 
 
 def _check_conv(node: NodeFacts) -> str:
-    """Seen with 2026.4.1: strides of a convolution of size 1 move to an earlier node."""
-    shape, strides = node.shape(1), node.numbers("strides") or (1,)
+    """Seen with 2026.4.1: strides move to an earlier node, and one element ends the process."""
+    shape = node.shape(1)
     is_point = shape is not None and all(size == 1 for size in shape[2:])
-    wrong = is_point and max(strides) > 1 and any(node.numbers("pads") or ())
-    return (
-        "strides of a padded convolution of size 1 are applied before the padding" if wrong else ""
-    )
+    if is_point and any(node.numbers("pads") or ()):
+        return "padded convolutions of size 1 read past their input, and apply strides before pads"
+    return ""
 
 
 def _check_modulo(node: NodeFacts) -> str:

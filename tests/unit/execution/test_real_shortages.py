@@ -33,7 +33,10 @@ import ort_lite as ort
 from small_models import feed, tied
 
 ep, name, amount, start, *roads = sys.argv[1:]
-providers = [ep + "ExecutionProvider"]
+# On one thread a first run would leave OpenVINO's others without their thread-local data. glibc
+# allocates that later, and ends the process if it cannot.
+threads = {"num_of_threads": str(os.cpu_count())} if ep == "OpenVINO" else {}
+providers = [(ep + "ExecutionProvider", threads)]
 inputs = feed(tied(width=256))
 context = Path("out/new_ctx.onnx")
 
@@ -49,7 +52,7 @@ def session(path, config=None):
 
 def compiled(**entries):
     config = options(**entries)
-    config.add_provider(providers[0])
+    config.add_provider(*providers[0])
     ort.ModelCompiler(config, "m.onnx").compile_to_file(str(context))
 
 ROADS = {

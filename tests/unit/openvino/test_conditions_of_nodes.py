@@ -29,6 +29,12 @@ CASES = {
         " { y = Conv <pads = [1, 1], strides = [2]> (x, w) }",
         (1, 2, 7),
     ),
+    "a padded convolution of size 1 of one element": (
+        "Conv",
+        "g (float[1, 1, 1] x) => (y) <float[4, 1, 1] w = {1.0, -2.0, 0.5, 3.0}>"
+        " { y = Conv <pads = [0, 1]> (x, w) }",
+        (1, 1, 1),
+    ),
     "a bias before a quantisation, and another reader of the product": (
         "QuantizeLinear",
         "g (float[n, 2] x) => (y, v) <float[2, 2] w = {1.0, -2.0, 3.0, 0.5}, float[2] b = {2.0,"
@@ -99,7 +105,8 @@ RIGHT = {
     "Tile": (CASES["one channel repeated"][1].replace("n, 1, h, w", "2, 1, 5, 5"), (2, 1, 5, 5)),
     "PRelu": ("g (float[n, 2] x) => (y) <float[2] s = {0.1, 2.0}> { y = PRelu (x, s) }", (3, 2)),
     "Conv": (
-        CASES["a padded convolution of size 1 with strides"][1].replace("[2]>", "[1]>"), (1, 2, 7)
+        CASES["a padded convolution of size 1 with strides"][1].replace("pads = [1, 1], ", ""),
+        (1, 2, 7),
     ),
 }  # fmt: skip
 

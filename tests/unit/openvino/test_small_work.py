@@ -95,3 +95,25 @@ def test_the_threads_of_a_session_are_a_choice() -> None:
     model = layers(32).SerializeToString()
     with ort.InferenceSession(model, options, providers=[OPENVINO]) as session:
         assert all(NOTE not in part.notes for part in session.explain().partitions)
+
+
+def test_free_inputs_that_become_known_shapes_are_checked() -> None:
+    """On one thread OpenVINO would read seven elements of any input."""
+    sizes = numpy_helper.from_array(np.array([7]), "sizes")
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["x", "sizes"], ["y"])],
+        "seven",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7])],
+        [sizes],
+    )
+    proto = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    with ort.InferenceSession(
+        proto.SerializeToString(), providers=[OPENVINO], enable_fallback=0
+    ) as session:
+        assert all(NOTE not in part.notes for part in session.explain().partitions)
+        right = np.arange(7, dtype=np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": right})[0], right)
+        if (os.cpu_count() or 1) > 1:
+            with pytest.raises(ort.EPFail, match="Reshape"):
+                session.run(None, {"x": right[:1]})
