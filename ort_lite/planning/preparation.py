@@ -460,6 +460,7 @@ def _runnables(
     """Each body as a kernel of `ep` runs it."""
     if not bodies:
         return {}
+    from ort_lite.planning.foreign_bodies import ForeignBody  # noqa: PLC0415 - lazy: rare
     from ort_lite.planning.lone_bodies import choose_runnable  # noqa: PLC0415 - lazy: rare
 
     runnables: dict[tuple[int, str], Runnable] = dict(bodies)
@@ -469,6 +470,8 @@ def _runnables(
             runnables[key] = choose_runnable(
                 body, body.graph, only.compiled, only.inputs, only.outputs
             )
+        elif any(part.ep is not ep for part in body.partitions):
+            runnables[key] = ForeignBody(body)
     return runnables
 
 
