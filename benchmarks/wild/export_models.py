@@ -4,7 +4,7 @@
 torchvision, timm, transformers, onnxscript and onnxruntime (3 GB, and nothing of this project).
 Then `python -m benchmarks.wild.wild --models FOLDER` measures them. Weights are random, sizes are
 small. Some models are exported with free dimensions, and some are quantised by onnxruntime's tools.
-Each file has its inputs beside it, `NAME.npz`.
+The inputs of NAME.onnx are in NAME.npz.
 """
 
 from __future__ import annotations

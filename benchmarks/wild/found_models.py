@@ -84,7 +84,7 @@ class Finder:
             yield from self.of_files([site])
 
     def of_files(self, paths: Iterable[Path]) -> Iterator[Sample | Unmeasured]:
-        """Files of models, and all in folders; inputs are in `.npz` beside them, or random."""
+        """Model files, also those in folders, with inputs of a `.npz` of that name or random."""
         for path in paths:
             for model in sorted(path.rglob("*.onnx")) if path.is_dir() else [path]:
                 if self._is_new(model):

@@ -69,7 +69,6 @@ def plan_providers(
         transform: Gives the graph that is going to be partitioned.
     """
     from ort_lite.planning.judge_placement import may_pay  # noqa: PLC0415 - lazy: reload
-    from ort_lite.planning.partitioner import takes_all  # noqa: PLC0415 - lazy: reload
 
     first, default = eps
     others = requests[1:-1]
@@ -77,12 +76,11 @@ def plan_providers(
     factories = {request.name: installed[request.name].load() for request in others}
     graph = transform()
     at_home = default.placement_costs()
-    whole = takes_all(graph, first)
-    left = _left_nodes(graph, first, default) if not whole else ()
+    left = _left_nodes(graph, first, default)
     why: dict[str, str] = {}
     for request in others:
         factory = factories[request.name]
-        if whole:
+        if not left:
             why[request.name] = f"{first.name} runs every node"
         elif (
             at_home is not None
