@@ -1,112 +1,64 @@
 """Runs slices of the tests with Windows' Python under Wine, on the wheel of this checkout.
 
-`python tests/windows/check_windows.py [SLICE ...] [--folder FOLDER] [--only-build]`. Builds what it
-needs (machine.py), prints a line for each slice and one for each failure, and ends with 1 if there
-is one. A test that hangs or ends the process counts as failed; the slice goes on behind it.
+`python tests/windows/check_windows.py [SLICE ...]`; a SLICE may also be a test file or a folder of
+them. Builds what it needs (machine.py), prints a line for each test file, and ends with 1 if a test
+failed. A test that hangs or ends the process counts as failed; the slice goes on behind it.
+
+Outcomes are kept (record.py): a run that was stopped goes on where it stopped, and `--summary`
+prints what is known without running anything, also while another process runs the tests.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
+from typing import NoReturn
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from windows.machine import ROOT, Machine, MissingError, made, windows_path  # noqa: E402 - the path is first
-from windows.outcomes import PATH  # noqa: E402 - as above
+from windows.machine import ROOT, Machine, MissingError, made, recipe, windows_path  # noqa: E402 - the path is first
+from windows.record import FileOutcomes, Record, open_record  # noqa: E402 - as above
+from windows.run_slice import SliceRun  # noqa: E402 - as above
+from windows.slices import SLICES, UnknownSliceError, files_of  # noqa: E402 - as above
+from windows.summary import describe_failures, describe_file, print_summary  # noqa: E402 - as above
 
-SLICES = {
-    "formats": ("tests/unit/ctx_formats", "tests/unit/ort_format"),
-    "core": ("tests/unit/core",),
-    "execution": ("tests/unit/execution",),
-    "model_cache": ("tests/unit/model_cache",),
-    "cli": ("tests/unit/cli",),
-    "openvino": ("tests/unit/openvino",),
-    "opencl": ("tests/unit/opencl",),
-    "cpu": ("tests/unit/cpu", "tests/unit/cpu_contrib", "tests/unit/cpu_ml"),
-    "stand_in": ("tests/unit/as_onnxruntime",),
-    "trust": ("tests/unit/trust",),
-    "packages": ("tests/unit/packages",),
-    "hw": ("tests/unit/hw",),
-    "others": ("tests/unit/ep", "tests/unit/quantization", "tests/unit/transforms"),
-    "conformance": ("tests/conformance",),
-    "hostile": ("tests/hostile",),
-    "interop": ("tests/interop",),
-    "plugin": ("tests/plugin",),
-}
 CROSSING = "crossing"
 """Not a slice of tests: contexts that are made here and loaded there, and the reverse."""
-LONGEST_TEST = 1200
-"""Seconds; the processes that a test starts take seconds each."""
-MOST_RESTARTS = 40
-LAST_WORDS = 10
-"""Seconds that a process's output may arrive after its end."""
+STOPPED = 130
+"""The exit status after Ctrl-C, as of a shell."""
 
 
-@dataclass(slots=True)
-class Result:
-    """What became of one slice."""
-
-    outcomes: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def count(self, outcome: str) -> int:
-        """How many tests ended so."""
-        return Counter(self.outcomes.values())[outcome]
-
-    @property
-    def failures(self) -> list[str]:
-        """Tests that failed, or did not end."""
-        return [test for test, found in self.outcomes.items() if found not in ("passed", "skipped")]
-
-
-def run_slice(machine: Machine, name: str, chosen: tuple[str, ...]) -> Result:
-    """Run one slice, as often as it takes to get behind what hangs."""
-    result, began = Result(), time.monotonic()
-    log = machine.folder / "logs" / f"{name}.jsonl"
-    log.parent.mkdir(exist_ok=True)
-    for _ in range(MOST_RESTARTS):
-        log.unlink(missing_ok=True)
-        code = _run_pytest(machine, log, chosen, [test for test in result.outcomes if "::" in test])
-        started = _read(log, result)
-        if not started:
-            if code not in (0, 1, 5):
-                result.outcomes[f"{name}: pytest"] = "failed"
-                result.texts[f"{name}: pytest"] = f"ended with {code}: {log.with_suffix('.txt')}"
-            break
-        for test in started:
-            result.outcomes[test] = "hung"
-            result.texts[test] = f"the process ended with {code}; {log.with_suffix('.txt')}"
-    result.seconds = time.monotonic() - began
-    return result
-
-
-def cross(machine: Machine) -> Result:
+def cross(machine: Machine, record: Record) -> None:
     """Make contexts on each system, and load them on the other."""
-    result, began = Result(), time.monotonic()
+    if record.read(CROSSING).complete:
+        return
+    record.forget(CROSSING)
     program = Path("tests", "windows", "crossing.py")
     here = [sys.executable, str(ROOT / program)]
     there = machine.command(str(program))
+    began = time.monotonic()
     for maker, loader, name in ((here, there, "from_linux"), (there, here, "from_windows")):
         folder = machine.folder / CROSSING / name
         shutil.rmtree(folder, ignore_errors=True)
         steps = ((maker, "make"), (loader, "load"))
         done = [_crossed(machine, command, step, folder) for command, step in steps]
         ended = all(process.returncode == 0 for process in done)
-        result.outcomes[name] = "passed" if ended else "failed"
-        result.texts[name] = "".join(process.stdout for process in done)
-    result.seconds = time.monotonic() - began
-    return result
+        text = "".join(process.stdout for process in done)
+        seconds = round(time.monotonic() - began, 1)
+        record.append(
+            CROSSING,
+            {"test": name, "outcome": "started"},
+            {"test": name, "outcome": "passed" if ended else "failed", "text": text},
+            {"test": name, "outcome": "finished", "seconds": seconds},
+        )
+        began = time.monotonic()
+    record.append(CROSSING, {"outcome": "collected", "tests": 2}, {"outcome": "complete"})
 
 
 def _crossed(
@@ -125,87 +77,87 @@ def _crossed(
     )
 
 
-def _run_pytest(machine: Machine, log: Path, chosen: tuple[str, ...], behind: list[str]) -> int:
-    # Command lines are short on Windows.
-    listed = log.with_suffix(".args")
-    listed.write_text("".join(f"--deselect={test}\n" for test in behind), encoding="utf-8")
-    options = [
-        *("-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "windows.outcomes"),
-        "--continue-on-collection-errors",
-        *("--timeout", str(LONGEST_TEST), f"@{windows_path(listed)}"),
-    ]
-    command = machine.command("-X", "faulthandler", "-m", "pytest", *options, *chosen)
-    own = windows_path(machine.checkout / "tests")
-    environment = machine.environment(**{PATH: windows_path(log), "PYTHONPATH": own})
-    # Through a pipe: what Wine's programs write to a file directly they may write twice.
-    process = subprocess.Popen(
-        command,
-        cwd=machine.checkout,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    copying = Thread(target=_copy_output, args=(process, log.with_suffix(".txt")), daemon=True)
-    copying.start()
-    code = process.wait()
-    copying.join(LAST_WORDS)
-    return code
+def run(machine: Machine, record: Record, slices: dict[str, tuple[str, ...]]) -> list[str]:
+    """Run slices, and report on each file; why slices could not be run to their end."""
+    problems = []
+    number, total = 0, sum(map(len, slices.values()))
 
+    def report(file: str, outcomes: FileOutcomes) -> None:
+        nonlocal number
+        number += 1
+        print(f"[{number}/{total}] {describe_file(file, outcomes)}", flush=True)
+        print(describe_failures(outcomes), end="", flush=True)
 
-def _copy_output(process: subprocess.Popen[bytes], path: Path) -> None:
-    """Copy what a process prints. Wine's server, which it may have started, has the pipe too."""
-    assert process.stdout is not None
-    with path.open("wb", buffering=0) as out:
-        for line in process.stdout:
-            out.write(line)
-
-
-def _read(log: Path, result: Result) -> set[str]:
-    """Add a log's outcomes; the tests that were started and did not end."""
-    open_tests: set[str] = set()
-    for text in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
-        line = json.loads(text)
-        test, outcome = line["test"], line["outcome"]
-        if outcome == "started":
-            open_tests.add(test)
-        elif outcome == "finished":
-            open_tests.discard(test)
-        elif result.outcomes.get(test) != "failed":
-            result.outcomes[test] = outcome
-            result.texts[test] = line["text"]
-    return open_tests
+    for name, files in slices.items():
+        kept = [file for file in files if record.read(file).complete]
+        number += len(kept)
+        if kept:
+            print(f"{name}: {len(kept)} of {len(files)} files are done already", flush=True)
+        if name == CROSSING:
+            if not kept:
+                cross(machine, record)
+                report(CROSSING, record.read(CROSSING))
+            continue
+        problem = SliceRun(machine, record, name, files, report).run()
+        if problem:
+            problems.append(f"{name}: {problem}")
+            print(f"error: {problems[-1]}", flush=True)
+    return problems
 
 
 def main() -> int:
     """Run the slices that are named, or all."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("slices", nargs="*", metavar="SLICE", help=", ".join((*SLICES, CROSSING)))
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows")
-    parser.add_argument("--only-build", action="store_true", help="build the machine and stop")
-    asked = parser.parse_args()
-    unknown = [name for name in asked.slices if name not in (*SLICES, CROSSING)]
-    if unknown:
-        parser.error(f"no slice {unknown[0]}; there are {', '.join((*SLICES, CROSSING))}")
+    asked = _arguments()
+    folder = asked.folder.resolve()
     try:
-        machine = made(asked.folder.resolve())
-    except MissingError as exc:
+        slices = {
+            name: (CROSSING,) if name == CROSSING else files_of(name, ROOT)
+            for name in asked.slices or (CROSSING, *SLICES)
+        }
+        if asked.summary:
+            record = open_record(folder / "outcomes", ROOT, recipe())
+            return int(print_summary(record, slices) > 0)
+        machine = made(folder)
+    except (MissingError, UnknownSliceError) as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 2
-    failed = False
     if asked.only_build:
         return 0
-    print(f"{'slice':12} {'passed':>7} {'failed':>7} {'hung':>5} {'skipped':>8} {'seconds':>8}")
-    for name in asked.slices or (*SLICES, CROSSING):
-        result = cross(machine) if name == CROSSING else run_slice(machine, name, SLICES[name])
-        counts = [result.count(outcome) for outcome in ("passed", "failed", "hung", "skipped")]
-        row = f"{counts[0]:7} {counts[1]:7} {counts[2]:5} {counts[3]:8} {result.seconds:8.0f}"
-        print(f"{name:12} {row}", flush=True)
-        for test in result.failures:
-            failed = True
-            last = (result.texts[test].strip().splitlines() or [""])[-1]
-            print(f"  {result.outcomes[test]}: {test}: {last[:300]}", flush=True)
-    return int(failed)
+    record = open_record(folder / "outcomes", ROOT, recipe())
+    for file in [file for files in slices.values() for file in files]:
+        if asked.again:
+            record.forget(file)
+        elif asked.failed:
+            record.forget_failures(file)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        problems = run(machine, record, slices)
+    except KeyboardInterrupt:
+        machine.stop()
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return STOPPED
+    failures = print_summary(record, slices)
+    return int(failures > 0 or bool(problems))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    names = ", ".join((CROSSING, *SLICES))
+    parser.add_argument(
+        "slices", nargs="*", metavar="SLICE", help=f"{names}; or a test file or folder"
+    )
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows")
+    parser.add_argument("--only-build", action="store_true", help="build the machine and stop")
+    parser.add_argument("--again", action="store_true", help="run the slices anew")
+    parser.add_argument("--failed", action="store_true", help="run their failed tests anew")
+    parser.add_argument(
+        "--summary", action="store_true", help="print the outcomes so far, and run nothing"
+    )
+    return parser.parse_args()
+
+
+def _stop(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

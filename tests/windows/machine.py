@@ -11,12 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
+from inspect import getsource
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from zipfile import ZipFile
 
 from windows.c_runtime import COMPILER, write_c_runtime
+from windows.record import checkout_files, digest_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,9 +78,15 @@ class MissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A folder with Windows' Python in it."""
+    """A folder with Windows' Python in it.
+
+    Attributes:
+        folder: Everything is in it.
+        lock: An open file; this process alone uses the folder while it is open.
+    """
 
     folder: Path
+    lock: IO[str] | None = field(default=None, compare=False)
 
     @property
     def python(self) -> Path:
@@ -105,6 +114,13 @@ class Machine:
         """To start python.exe with."""
         return ["wine", str(self.python / "python.exe"), *map(str, arguments)]
 
+    def stop(self) -> None:
+        """End all programs of this machine, and wait for their end."""
+        if not (self.folder / "prefix").exists():
+            return
+        for option in ("-k", "-w"):
+            subprocess.run(["wineserver", option], env=self.environment(), check=False)
+
 
 def windows_path(path: Path) -> str:
     """As Windows programs under Wine name a file of this system."""
@@ -115,29 +131,63 @@ def made(folder: Path) -> Machine:
     """The machine in `folder`, with the wheel and the tests of this checkout.
 
     Raises:
-        MissingError: Something must be installed first.
+        MissingError: Something must be installed first, or another process uses the folder.
         subprocess.CalledProcessError: A step failed.
     """
-    machine = Machine(folder)
     _require_tools()
     (folder / "done").mkdir(parents=True, exist_ok=True)
-    for step in (_python, _c_runtime, _packages, _opencl):
-        _once(machine, step)
-    _install_checkout(machine)
+    machine = Machine(folder, _locked(folder / "lock"))
+    machine.stop()  # what a run that was killed has left
+    for step in STEPS:
+        _once(machine, step, recipe())
+    files = digest_files(ROOT, checkout_files(ROOT))
+    _once(machine, _install_checkout, recipe() + files)
     return machine
 
 
-def _once(machine: Machine, step: Callable[[Machine], None]) -> None:
-    """Do a step unless it was done by this very recipe."""
-    parts = [HERE / name for name in ("machine.py", "c_runtime.py", "process_prng.c")]
-    recipe = b"".join(path.read_bytes() for path in [*parts, HERE / "requirements.txt"])
+def recipe() -> str:
+    """What the machine is made from, apart from the checkout."""
+    parts = [HERE / name for name in ("c_runtime.py", "process_prng.c", "requirements.txt")]
+    pieces = [path.read_text(encoding="utf-8") for path in parts]
+    pieces += [EMBEDDED, repr(RUNTIMES), repr(FOR_WINDOWS), OVERRIDES, SITE_CUSTOMIZE]
+    pieces += [getsource(step) for step in (*STEPS, _install_checkout, _unpack)]
+    if shutil.which("wine"):
+        wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True)
+        pieces.append(wine.stdout.strip())
+    return hashlib.sha256("\0".join(pieces).encode()).hexdigest()
+
+
+def _locked(path: Path) -> IO[str]:
+    """The lock of a machine.
+
+    Raises:
+        MissingError: Another process has it.
+    """
+    lock = path.open("a+")
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        owner = lock.read().strip()
+        raise MissingError(
+            f"process {owner} uses {path.parent}; wait for its end, look at its outcomes with "
+            "--summary, or name another --folder"
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
+def _once(machine: Machine, step: Callable[[Machine], None], identity: str) -> None:
+    """Do a step unless it was done, to its end, with this very identity."""
     done = machine.folder / "done" / step.__name__.strip("_")
-    digest = hashlib.sha256(recipe).hexdigest()
-    if done.exists() and done.read_text() == digest:
+    if done.exists() and done.read_text() == identity:
         return
     print(f"windows: {done.name}", flush=True)
+    done.unlink(missing_ok=True)
     step(machine)
-    done.write_text(digest)
+    done.write_text(identity)
 
 
 def _require_tools() -> None:
@@ -240,22 +290,10 @@ def _run_wine(machine: Machine, *arguments: str) -> None:
 def _install_checkout(machine: Machine) -> None:
     """The wheel of this checkout, and what tests read apart from it."""
     shutil.rmtree(machine.checkout, ignore_errors=True)
-    listed = [
-        "git",
-        "-C",
-        str(ROOT),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
-    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, names.split("\0")):
+    for name in checkout_files(ROOT):
         target = machine.checkout / name
-        if (ROOT / name).is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
     wheels = machine.folder / "wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
@@ -272,3 +310,7 @@ def _install_checkout(machine: Machine) -> None:
         shutil.rmtree(machine.checkout / name, ignore_errors=True)
     if (ROOT / ".models").exists():
         (machine.checkout / ".models").symlink_to((ROOT / ".models").resolve())
+
+
+STEPS = (_python, _c_runtime, _packages, _opencl)
+"""Each is done once for a recipe, in this order."""
