@@ -22,7 +22,7 @@ OPTIONS: Mapping[str, str] = {
     "load_config": 'JSON of OpenVINO properties by device, e.g. {"CPU": {"KEY": "value"}}',
     "disable_dynamic_shapes": "true refuses dynamic shapes instead of compiling for them",
     "reshape_input": "static or bounded input shapes, e.g. images[1,3,320,320],ids[1..8,64]",
-    "npu_platform": "compile for this NPU without having it: 3720, 4000, 5010",
+    "npu_platform": "compile for this NPU without having it: 3720, 4000, 5010 or 5020",
     "ieee_semantics": "true keeps NaN and infinities as ONNX Runtime's CPU EP does, on CPU; slower",
     "cache_dir": "folder for OpenVINO's own cache; not used together with EP contexts",
 }

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @click.option(
     "--npu-platform", "platforms", default="", metavar="4000[,5010,...]",
     help="Compile for these Intel NPUs, present or not; writes one context model for each. "
-    "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
+    "3720 Meteor Lake or Arrow Lake, 4000 Lunar Lake, 5010 Panther Lake, 5020 Wildcat Lake.",
 )  # fmt: skip
 @click.option(
     "--shapes", "shape_sets", multiple=True, metavar="INPUT=1x3x320x320,...",

@@ -114,6 +114,10 @@ class Machine:
         """To start python.exe with."""
         return ["wine", str(self.python / "python.exe"), *map(str, arguments)]
 
+    def path(self, path: Path) -> str:
+        """How programs of this machine name a file of this system."""
+        return windows_path(path)
+
     def stop(self) -> None:
         """End all programs of this machine, and wait for their end."""
         if not (self.folder / "prefix").exists():

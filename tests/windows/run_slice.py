@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from windows.machine import Machine, windows_path
 from windows.outcomes import PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from windows.machine import Machine
     from windows.record import FileOutcomes, Record
 
 LONGEST_TEST = 1200
@@ -31,8 +31,9 @@ LAST_WORDS = 10
 """Seconds that a process's output may arrive after its end."""
 OPTIONS = (
     *("-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "windows.outcomes"),
-    *("--continue-on-collection-errors", f"--timeout={LONGEST_TEST}"),
+    "--continue-on-collection-errors",
 )
+TIME_LIMIT = f"--timeout={LONGEST_TEST}"
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class SliceRun:
         name: Of the slice; its output goes into a file of that name.
         files: The test files, relative to the checkout, in their order.
         report: Is called with each file that is complete, once.
+        limits: Options of pytest that end a test that hangs.
     """
 
     machine: Machine
@@ -52,6 +54,7 @@ class SliceRun:
     name: str
     files: Sequence[str]
     report: Callable[[str, FileOutcomes], None]
+    limits: Sequence[str] = (TIME_LIMIT,)
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -93,20 +96,21 @@ class SliceRun:
 
     def _run_pytest(self, files: Sequence[str]) -> int:
         plan = self.output.with_suffix(".plan.json")
-        logs = {file: windows_path(self.record.log(file)) for file in files}
+        logs = {file: self.machine.path(self.record.log(file)) for file in files}
         done = [test for file in files for test in self.record.read(file).outcomes]
         plan.write_text(json.dumps({"logs": logs, "done": done}), encoding="utf-8")
-        # Command lines are short on Windows.
+        # Command lines are short on Windows. pytest reads no `-p` from a file.
         arguments = self.output.with_suffix(".args")
-        arguments.write_text("\n".join((*OPTIONS, *files)), encoding="utf-8")
-        own = windows_path(self.machine.checkout / "tests")
+        arguments.write_text("\n".join(files), encoding="utf-8")
+        own = self.machine.path(self.machine.checkout / "tests")
         # Through a pipe: what Wine's programs write to a file directly they may write twice.
         process = subprocess.Popen(
             self.machine.command(
-                "-X", "faulthandler", "-m", "pytest", f"@{windows_path(arguments)}"
+                *("-X", "faulthandler", "-m", "pytest", *OPTIONS, *self.limits),
+                f"@{self.machine.path(arguments)}",
             ),
             cwd=self.machine.checkout,
-            env=self.machine.environment(**{PLAN: windows_path(plan), "PYTHONPATH": own}),
+            env=self.machine.environment(**{PLAN: self.machine.path(plan), "PYTHONPATH": own}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -121,8 +125,7 @@ class SliceRun:
         """Report files until the process ends, and end it if it does nothing for long."""
         heard = time.monotonic()
         open_files = list(files)
-        while process.poll() is None:
-            time.sleep(1)
+        while _is_running(process):
             grown = [file for file in open_files if self._has_grown(file)]
             for file in grown:
                 if self._report_complete(file):
@@ -147,9 +150,18 @@ class SliceRun:
         return outcomes.complete
 
 
+def _is_running(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process runs, after a second or at its end."""
+    try:
+        process.wait(1)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
 def _copy_output(process: subprocess.Popen[bytes], path: Path) -> None:
     """Copy what a process prints. Wine's server, which it may have started, has the pipe too."""
     assert process.stdout is not None
-    with path.open("ab", buffering=0) as out:
-        for line in process.stdout:
+    with path.open("ab", buffering=0) as out, process.stdout as printed:
+        for line in printed:
             out.write(line)

@@ -46,7 +46,7 @@ def files_of(name: str, root: Path) -> tuple[str, ...]:
         for place in places
         for path in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
     }
-    ordered = sorted(found, key=lambda path: (*(path.name == last for last in LAST), path))
+    ordered = sorted(found, key=lambda path: (*(path.name == last for last in LAST[::-1]), path))
     if not ordered:
         raise UnknownSliceError(f"{name} has no test files")
     return tuple(path.relative_to(root).as_posix() for path in ordered)
