@@ -58,8 +58,8 @@ soak: $(STAMP)
 oclgrind: $(STAMP)
 	$(RUN)/python tests/parity/check_oclgrind.py
 
-# The tests with Windows' own Python under Wine (Debian's packages), some hours; `make windows
-# SLICES="formats crossing"` runs some of them. 2 GB go into build/windows.
+# The tests with Windows' own Python under Wine (Debian's packages), some hours; stopped, it goes on
+# where it was. `make windows SLICES="formats crossing"` runs some of them. 2 GB go into build/windows.
 windows: $(STAMP)
 	$(RUN)/python tests/windows/check_windows.py $(SLICES)
 

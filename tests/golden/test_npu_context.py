@@ -20,7 +20,7 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.model_reader import read_model
-from eps.openvino.options import parse_options
+from eps.openvino.options import OPTIONS, parse_options
 from eps.openvino.payload.npu_requirements import (
     HOSTS,
     NpuRequirements,
@@ -30,6 +30,7 @@ from eps.openvino.payload.verdict import Verdicts
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.model_facts import read_facts
+from ort_lite.hw.requirements import NPU_CHIPS
 from ort_lite.providers.catalog import probe_all
 
 FOLDER = Path(__file__).with_name("npu")
@@ -147,3 +148,14 @@ def test_an_npu_of_another_platform_is_named(platform: str) -> None:
     else:
         assert verdict.reason == "hardware_architecture"
         assert verdict.message == f"built for NPU 4000, this session runs on NPU {platform}"
+
+
+def test_help_and_options_name_every_platform_with_its_processors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["compile", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for platform, processors in HOSTS.items():
+        assert f"{platform} {processors}" in shown
+        assert platform in OPTIONS["npu_platform"]
+    assert {chip.platform for chip in NPU_CHIPS.values()} == set(HOSTS)
