@@ -328,7 +328,7 @@ class CachedModel:
 def _compile_or_explain(loaded: LoadedModel, request: LoadRequest, miss: str) -> PreparedModel:
     """As compile_plain; where that is forbidden the error says why the cache was of no help."""
     try:
-        return compile_plain(loaded, request)
+        return compile_plain(loaded, replace(request, cached=True))
     except ModelRequiresCompilation as exc:
         raise ModelRequiresCompilation(f"{exc.message} Model cache: {miss}.") from exc
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ort_lite.planning.empty_runs import EmptyRuns
     from ort_lite.planning.judge_placement import Judge
     from ort_lite.planning.shape_plans import ShapePlans
+    from ort_lite.planning.watch import Watch
 
 log = get_logger(__name__)
 
@@ -86,18 +87,6 @@ class Partition:
         self.compiled.release()
         if self.empty is not None:
             self.empty.release()
-
-
-class Watch(Protocol):
-    """Tells whether files that a graph's partitions have mapped are what they were."""
-
-    def require_unchanged(self) -> None:
-        """Raise InvalidGraph if one is not."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the files."""
-        ...
 
 
 class PreparedGraph:
@@ -221,6 +210,7 @@ class PreparationRules:
         judged: Whether EPs get only nodes that pay there (`session.placement`).
         ordered: Whether the order of `eps` is the user's; if not, an EP that runs every node may
             get them before one that comes earlier.
+        reloaded: Whether partitions are written, and later run where their nodes are not.
     """
 
     eps: Sequence[ExecutionProvider]
@@ -233,6 +223,7 @@ class PreparationRules:
     digests: MutableMapping[Graph, bytes] = field(default_factory=WeakKeyDictionary)
     judged: bool = False
     ordered: bool = True
+    reloaded: bool = False
 
     def judge(self, runs: float) -> Judge | None:
         """Says which nodes pay; None where all do, and where a context settles it."""
@@ -283,6 +274,14 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
                 from ort_lite.planning.whole_graph import keep_whole  # noqa: PLC0415 - lazy: reload
 
                 assignment = keep_whole(graph, rules.eps, assignment, judge)
+            if rules.reloaded:
+                from ort_lite.planning.data_sizes import find_unanswered  # noqa: PLC0415 - lazy: reload
+
+                unanswered = find_unanswered(graph, rules.eps, assignment.parts)
+                for owner, reasons in unanswered.items():
+                    declined.setdefault(owner, {}).update(reasons)
+                if unanswered:
+                    continue
             assigned = set(assignment.parts)
             for part in [p for p in done if p not in assigned]:
                 done.pop(part).release()

@@ -95,6 +95,7 @@ class LoadRequest:
         given_up: Whether the caller no longer wants the result, apart from the options'
             cancellation flag.
         context: Whether a context model is written that the options do not ask for.
+        cached: Whether what is compiled is kept in the model cache.
         requested: The execution providers that the session asked for, where it is of use to note
             which of them the model needs; else empty.
         choice: Which of them it needs, from an earlier start: `eps` has no others.
@@ -114,6 +115,7 @@ class LoadRequest:
     early: PayloadChecks | None = None
     given_up: Callable[[], bool] = lambda: False
     context: bool = False
+    cached: bool = False
     requested: Sequence[ProviderRequest] = ()
     choice: ProviderChoice | None = None
     measured: bool = False

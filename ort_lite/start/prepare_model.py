@@ -288,7 +288,8 @@ def compile_model(
     names = {} if group is None else group.names
     judged = choose_placement(options, context=request.context) == PAYS
     rules = request.preparation_rules()
-    rules = replace(rules, fuse=transformed.fuse, names=names, judged=judged)
+    reloaded = request.context or request.cached or options.flag(ENABLE_KEY)
+    rules = replace(rules, fuse=transformed.fuse, names=names, judged=judged, reloaded=reloaded)
     with request.clock.phase("compile"):
         prepared = prepare(transformed.graph, rules)
     with ExitStack() as undo:
