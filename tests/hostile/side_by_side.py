@@ -67,13 +67,19 @@ class Worker:
             return kind, detail
         if line is None:
             process.kill()
-            self.close()
-            return "hang", f"no answer in {self.seconds:.0f} s"
-        return "crash", f"exit status {self.close()}"
+        status = self.close()
+        log = Path(self.folder, "stacks.txt")
+        stacks = log.read_text(errors="replace") if log.exists() else ""
+        if line is None or stacks:  # reading stacks of threads that run may crash the process
+            return "hang", f"no answer in {self.seconds:.0f} s; stacks before:\n{stacks}"
+        return "crash", f"exit status {status}"
 
     def _started(self) -> subprocess.Popen[str]:
         self._process = subprocess.Popen(
-            [sys.executable, HERE / "attacks" / "worker.py", self.engine, self.folder],
+            [
+                *(sys.executable, HERE / "attacks" / "worker.py"),
+                *(self.engine, self.folder, str(0.95 * self.seconds)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,10 +1,13 @@
 """Runs attacks on one engine: names on stdin, one line of JSON for each on the real stdout.
 
-python worker.py openvino FOLDER
+python worker.py openvino FOLDER SECONDS
+
+If a case takes longer than SECONDS, the stacks of all threads are written to FOLDER/stacks.txt.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -51,16 +54,22 @@ def main() -> None:
     """Serve until stdin ends."""
     # Copies, since a case may close or replace the process's own.
     real, names = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
-    engine_name = sys.argv[1]
+    engine_name, place, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
     warnings.simplefilter("ignore")
     os.dup2(2, 1)
     load_all()
-    with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=place) as folder,
+        Path(place, "stacks.txt").open("w") as stacks,
+    ):
         engine = Engine(engine_name, Path(folder))
         for count, line in enumerate(names):
             engine.folder = Path(folder) / str(count)
             engine.folder.mkdir()
+            stacks.truncate(0)
+            faulthandler.dump_traceback_later(seconds, file=stacks)
             kind, detail = outcome_of(engine, line.strip())
+            faulthandler.cancel_dump_traceback_later()
             real.write(json.dumps([kind, detail[:600]]) + "\n")
             real.flush()
 

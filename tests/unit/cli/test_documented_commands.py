@@ -31,7 +31,7 @@ def documented() -> list[tuple[str, str]]:
         for line in page.read_text(encoding="utf-8").splitlines():
             if (match := COMMAND.fullmatch(line.rstrip())) is not None:
                 command = re.sub(r"\s+# .*", "", match[1])
-                found.append((str(page.relative_to(ROOT)), command))
+                found.append((page.relative_to(ROOT).as_posix(), command))
     return list(dict.fromkeys(found))
 
 
