@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ctx_formats.container import MAGIC
+
 _STARTS = (
+    (MAGIC, "the compiled payload of a context model"),
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),

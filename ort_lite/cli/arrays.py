@@ -12,6 +12,7 @@ import numpy as np
 
 from ctx_formats.atomic_write import create_sibling_file, publish
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.next_steps import similar_file
 from ort_lite.execution.sample_inputs import find_dtype, make_random_array
 
 if TYPE_CHECKING:
@@ -134,7 +135,11 @@ def require_regular(path: Path, kind: str) -> None:
         CommandError: The path does not exist, or is not a regular file.
     """
     if not path.exists():
-        raise CommandError(ExitCode.USAGE, f"{path} does not exist; expected a {kind} file")
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path} does not exist; expected a {kind} file",
+            hint=similar_file(path),
+        )
     if not path.is_file():
         raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a {kind} file")
 

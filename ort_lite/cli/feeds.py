@@ -71,7 +71,7 @@ def feed_of_files(
             feed[arg.name], note = load_image(path, arg, shapes[arg.name], form)
             print_note(f"note: {note}")
         else:
-            raise CommandError(ExitCode.USAGE, f"{path}: expected {KINDS} as an input")
+            raise _wrong_kind(path)
     return feed
 
 
@@ -97,6 +97,17 @@ def guessed_feed(
         text = " ".join(f"--shape {quote_argument(size)}" for size in sizes)
         print_note(f"note: the model has dynamic sizes; random inputs use {text}")
     return feed
+
+
+def _wrong_kind(path: Path) -> CommandError:
+    quoted = quote_argument(str(path))
+    return CommandError(
+        ExitCode.USAGE,
+        f"{path}: expected {KINDS} as an input",
+        hint=f"--compare cpu --reference {quoted} compares the outputs with those of that model"
+        if path.suffix in (".onnx", ".ort")
+        else "save an array with numpy.save, or several by name with numpy.savez",
+    )
 
 
 def _split_name(text: str, inputs: Sequence[NodeArg]) -> tuple[str, Path]:

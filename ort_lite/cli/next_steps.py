@@ -24,6 +24,7 @@ MODEL_FIELD = "model.graph"
 """Field of the error on a file that is protobuf and has no graph, such as an empty one."""
 CUT_SHORT = "bytes announced"
 """Words of the error on a length that exceeds the rest of the file."""
+_PAYLOAD = "payload of a context model"
 _INPUTS = ("image", ".npy", ".npz", "JSON")
 _OTHER_MODELS = {
     "PyTorch": "export the model with torch.onnx.export",
@@ -113,14 +114,32 @@ def _explain_content(path: Path, cause: FormatError) -> tuple[str, str]:
             f"{path} is cut short or damaged: {cause.field}: {cause.found}",
             "copy or download the whole file again",
         )
-    return "", ""
+    return "", "give the path of an ONNX model (.onnx); if it is one, copy or download it again"
 
 
 def _hint_for(kind: str, path: Path) -> str:
     if any(word in kind for word in _INPUTS):
         return f"ort-lite run MODEL {quote_argument(str(path))} runs a model on it"
+    if kind.endswith(_PAYLOAD):
+        return _model_of_payload(path)
     hints = (hint for word, hint in _OTHER_MODELS.items() if word in kind)
     return next(hints, "give the path of an ONNX model (.onnx)")
+
+
+def _model_of_payload(path: Path) -> str:
+    """Hint at the context model of `MODEL_ctx_EP.bin`, as `compile` names payloads."""
+    model = path.with_name(path.stem.rpartition("_")[0] + ".onnx")
+    return "give the context model" + (f": {model}" if model.is_file() else ", an .onnx file")
+
+
+def similar_file(path: Path) -> str:
+    """Question whether a file of a similar name was meant; "" if the folder has none."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f"did you mean {path.with_name(close[0])}?" if close else ""
 
 
 def _similar_model(path: Path) -> str:
@@ -129,9 +148,9 @@ def _similar_model(path: Path) -> str:
         names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     except OSError:
         return f"the folder {path.parent} does not exist"
-    close = get_close_matches(path.name, names, n=1, cutoff=0.75)
-    if close:
-        return f"did you mean {path.with_name(close[0])}?"
+    similar = similar_file(path)
+    if similar:
+        return similar
     models = [name for name in names if name.endswith((".onnx", ".ort"))]
     where = "this folder" if path.parent == Path() else str(path.parent)
     if not models:

@@ -193,7 +193,7 @@ def open_session(
     except EPFail as exc:
         if _open_devices(options, choice) is None:
             raise
-        raise _no_hardware(exc) from exc
+        raise _no_hardware(exc, choice) from exc
     _report_session(session, model, options, choice)
     return session
 
@@ -250,17 +250,18 @@ def require_devices(choice: SessionChoice) -> None:
     try:
         _require_named(choice)
     except EPFail as exc:
-        raise _no_hardware(exc) from exc
+        raise _no_hardware(exc, choice) from exc
     problem = _open_devices(choice.session_options(), choice)
     if problem is not None:
-        raise _no_hardware(problem) from problem
+        raise _no_hardware(problem, choice) from problem
 
 
-def _no_hardware(exc: EPFail) -> CommandError:
+def _no_hardware(exc: EPFail, choice: SessionChoice) -> CommandError:
+    is_for_absent_npu = any("npu_platform" in options for _, options in choice.providers or ())
     return CommandError(
         ExitCode.NO_HARDWARE,
         exc.message,
-        hint="run ort-lite devices to list the available ones",
+        hint="" if is_for_absent_npu else "run ort-lite devices to list the available ones",
     )
 
 

@@ -153,8 +153,8 @@ def check_target(target: ContextTarget) -> None:
 
         sentence = long_path.explain_length(folder, long_path.LONGEST_FOLDER)
         raise InvalidArgument(
-            f"the folder of the EP context model does not exist: {folder}"
-            + (f". {sentence}" if sentence else "")
+            f"the folder of the EP context model does not exist: {folder}. "
+            + (sentence or "Make it first, or give another path.")
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidArgument(f"no permission to write the EP context model into {folder}")

@@ -40,9 +40,10 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
     except PROPERTY_ERRORS as exc:
         raise EPFail(
             f"compiling for NPU platform {platform} without the NPU needs Intel's NPU compiler "
-            f"library, which this OpenVINO {sdk_version(build)} does not find: {sdk_text(exc)}. "
-            "OpenVINO's package on PyPI for Linux comes without it: put the library next to its "
-            "plug-ins, or compile on a machine that has the NPU and its driver"
+            "library, which OpenVINO's package for Windows contains and that for Linux on PyPI "
+            "does not: compile on Windows, or on a machine that has the NPU and its driver, or put "
+            f"the library next to OpenVINO's plug-ins. OpenVINO {sdk_version(build)} reports: "
+            f"{sdk_text(exc)}"
         ) from exc
     return HardwareIdentity(
         vendor="Intel",

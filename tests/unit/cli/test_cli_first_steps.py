@@ -112,6 +112,8 @@ def test_platforms_of_npus_are_compiled_for_where_intel_s_compiler_is(invoke, mo
         return
     assert result.code == ExitCode.NO_HARDWARE
     assert "NPU compiler library" in result.err
+    assert "compile on Windows" in result.err
+    assert "ort-lite devices" not in result.err
     assert names == set()
     for wrong, text in (
         (["--npu-platform", "lunar"], "expected numbers such as 4000,5010"),

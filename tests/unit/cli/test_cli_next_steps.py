@@ -62,6 +62,44 @@ def test_a_model_that_ends_early_is_called_so(invoke, model: Path) -> None:
     assert "download the whole file again" in result.err
 
 
+@pytest.mark.parametrize("command", ["inspect", "run", "check"])
+def test_a_payload_in_a_models_place_names_its_model(
+    invoke, context: Path, payload: Path, command: str
+) -> None:
+    result = invoke(command, payload)
+    assert result.code == ExitCode.INVALID_GRAPH
+    assert "is the compiled payload of a context model, not an ONNX model" in result.err
+    assert f"Hint: give the context model: {context}" in result.err
+    context.unlink()
+    assert "Hint: give the context model, an .onnx file" in invoke(command, payload).err
+
+
+def test_bytes_of_no_known_kind_have_a_next_step(invoke, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(bytes(range(255, 1, -1)))
+    assert (
+        "give the path of an ONNX model (.onnx); if it is one"
+        in invoke("inspect", tmp_path / "m.onnx").err
+    )
+
+
+def test_a_model_in_an_inputs_place_gets_the_comparison(invoke, model: Path) -> None:
+    other = write_dense(model.with_name("other.onnx"))
+    result = invoke("run", model, other)
+    assert result.code == ExitCode.USAGE
+    assert f"--compare cpu --reference {other} compares the outputs" in result.err
+    text = model.with_name("x.txt")
+    text.write_text("1 2 3")
+    assert "numpy.save" in invoke("run", model, text).err
+
+
+def test_a_misspelled_input_is_suggested(
+    invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    np.save("picture.npy", np.zeros((1, 3), np.float32))
+    assert "Hint: did you mean picture.npy?" in invoke("run", model, "pictur.npy").err
+
+
 def test_a_misspelled_model_is_suggested(
     invoke, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def safetensors() -> bytes:
 FILES = {
     "an empty file": b"",
     "zeros": bytes(100),
+    "the compiled payload of a context model": b"OVEP_BIN" + bytes(20),
     "a PNG image": b"\x89PNG\r\n\x1a\n" + bytes(20),
     "a JPEG image": b"\xff\xd8\xff\xe0" + bytes(20),
     "a NumPy array (.npy)": npy(),
