@@ -32,6 +32,20 @@ order, and of kernels that read a few rows of a table (`block_gather.py`, `cache
 ENTRY = "entry"
 """Name of a program's only kernel, where it has one that calls all others."""
 
+CHAIN_ARGUMENTS = 3
+"""Of the entry for a chain, after its number: tables of addresses and of calls, and counters."""
+CHAIN_COUNTERS = 16
+"""Counters of a call in a chain, two of which are used: a line of the cache is one call's own."""
+
+
+def chain_row_size(most: int) -> int:
+    """Integers of a call in the table that chains read: its function, its items, its addresses.
+
+    Args:
+        most: Arguments that the entry has for a function.
+    """
+    return most + 2
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
@@ -178,6 +192,7 @@ class ProgramSpec:
     port_uses: PortUses | None = None
     rewritings: tuple[str, ...] = ()
     parts: tuple[ProgramPart, ...] = ()
+    chains: tuple[tuple[int, int], ...] = ()
 
     @property
     def stream_digests(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.opencl.compile.codegen.chains import find_chains
 from eps.opencl.compile.codegen.emit import emit_program
 from eps.opencl.compile.codegen.generate import generate_kernels
 from eps.opencl.compile.codegen.join_launches import join_launches
@@ -71,7 +72,8 @@ def compile_partition(
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     entry = target.one_entry and bool(kernels)
-    emitted = emit_program(kernels, target, entry=entry)
+    chains = find_chains(kernels) if entry else ()
+    emitted = emit_program(kernels, target, entry=entry, chains=len(chains))
     weights = list(map(_weight, plan.constants))
     distinct = {weight.digest: weight for weight in weights}
     order = {digest: index for index, digest in enumerate(distinct)}
@@ -93,6 +95,7 @@ def compile_partition(
         fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
         parts=emitted.parts,
+        chains=chains,
         rewritings=lowered.notes,
         port_uses=find_port_uses(kernels, schedule.inputs, schedule.outputs),
         tuned={

@@ -19,9 +19,11 @@ is not whole they are left out, and only the programs that are there can run.
 `weights` of the header lists [where, offset, size, blake3], each content once: where 0 it lies
 in the section `pool`, at a multiple of 512; where 1 in the file that models of a session group
 share. `uses` of a table, which may be missing, lists for each input and output the [call, argument]
-pairs that are its memory, then the [input, output] pairs that may be one. `weights` of a variant
-and of the model are indices into it. `tuned`, which may be missing, has the tilings that were
-measured: programs for other shapes take them over. Integers are little-endian.
+pairs that are its memory, then the [input, output] pairs that may be one. `chains` of a table,
+which may be missing, lists [first call, call after the last] of calls that one launch of the
+program's entry runs; each can be launched alone, too. `weights` of a variant and of the model are
+indices into it. `tuned`, which may be missing, has the tilings that were measured: programs for
+other shapes take them over. Integers are little-endian.
 
 A part is a program of some functions, as indices into the different kernels of the table's calls in
 their order; each function is in one part. The source is that of one program with all of them.
@@ -197,6 +199,8 @@ def _read_binaries(
         raise FormatError("parts", f"{len(parts)} or more", f"1 to {MAX_PARTS}")
     if sorted(n for part in parts for n in part.functions) != list(range(last + 1)):
         raise FormatError("parts", "a function in no part, or in two", "each in one")
+    if spec.chains:
+        raise FormatError("parts", f"{len(parts)} and chains of calls", "one program for chains")
     return ProgramVariant(replace(spec, parts=tuple(parts)), tuple(binaries))
 
 

@@ -12,6 +12,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.program_spec import (
+    CHAIN_ARGUMENTS,
     ArenaFill,
     ArenaSpan,
     LaunchSpec,
@@ -41,9 +42,11 @@ def encode_spec(spec: ProgramSpec) -> dict[str, object]:
     uses = {} if spec.port_uses is None else {"uses": _encode_uses(spec.port_uses)}
     kept = {} if spec.kept is None else {"kept": spec.kept}
     rewritings = {"rewritings": list(spec.rewritings)} if spec.rewritings else {}
+    chains = {"chains": list(map(list, spec.chains))} if spec.chains else {}
     return {
         **uses,
         **kept,
+        **chains,
         **rewritings,
         "options": spec.options,
         "arena": spec.arena,
@@ -114,6 +117,8 @@ def decode_spec(
     )
     if "kept" in table:
         spec = replace(spec, kept=_decode_kept(table["kept"], spec, alignment))
+    if "chains" in table:
+        spec = replace(spec, chains=_decode_chains(table["chains"], spec))
     rows = table.get("uses")  # missing in payloads of releases that copied every input
     return spec if rows is None else replace(spec, port_uses=_decode_uses(rows, spec))
 
@@ -135,6 +140,22 @@ def _decode_kept(value: object, spec: ProgramSpec, alignment: int) -> int:
     ):
         raise FormatError("kept", str(kept), "a multiple of the alignment that cuts no buffer")
     return kept
+
+
+def _decode_chains(rows: object, spec: ProgramSpec) -> tuple[tuple[int, int], ...]:
+    """Ranges of calls, one after the other, of a program whose entry runs them.
+
+    Raises:
+        FormatError: They are not.
+    """
+    chains: list[tuple[int, int]] = []
+    for row in array(rows, "chains"):
+        first, end = array(row, "chain", 2)
+        begin = number(first, "chain.begin", chains[-1][1] if chains else 0, len(spec.calls))
+        chains.append((begin, number(end, "chain.end", begin + 1, len(spec.calls))))
+    if chains and not (spec.entry and spec.most_arguments >= CHAIN_ARGUMENTS):
+        raise FormatError("chains", f"{len(chains)}", "none without an entry of three parameters")
+    return tuple(chains)
 
 
 def _decode_notes(rows: object) -> tuple[str, ...]:

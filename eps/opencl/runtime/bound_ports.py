@@ -50,14 +50,14 @@ class BoundPorts:
     def __init__(
         self,
         spec: ProgramSpec,
-        launches: Sequence[TakesArguments],
+        calls: Sequence[TakesArguments],
         part: Callable[[ArenaSpan], Buffer],
     ) -> None:
         """Everything is in the arena.
 
         Args:
             spec: The program.
-            launches: Its kernels with their arguments.
+            calls: Its kernels with their arguments.
             part: Gives the buffer of a place in the arena.
         """
         uses = spec.port_uses
@@ -67,7 +67,7 @@ class BoundPorts:
         self._in_place = uses.in_place
         self._inputs = [_BoundPort(*pair) for pair in zip(spec.inputs, uses.inputs, strict=True)]
         self._outputs = [_BoundPort(*pair) for pair in zip(spec.outputs, uses.outputs, strict=True)]
-        self._launches = launches
+        self._calls = calls
         self._part = part
         self._shift = 1 if spec.entry else 0  # the entry's first argument is a number
         self.bound_outputs: tuple[bool, ...] = ()
@@ -185,7 +185,7 @@ class BoundPorts:
             buffer = tensor.buffer
         port.leave()
         for call, index in port.uses:
-            self._launches[call].set_argument(index + self._shift, buffer)
+            self._calls[call].set_argument(index + self._shift, buffer)
         port.arrive(tensor)
         return tensor is not _ARENA
 

@@ -13,7 +13,8 @@ from eps.opencl.compile.shapes import sizes_of, static_shapes
 from eps.opencl.payload.import_payload import driver_refusal, programs_of
 from eps.opencl.runtime.device_access import DeviceAccess
 from eps.opencl.runtime.device_memory import DeviceWeights
-from eps.opencl.runtime.executable import Executable, GroupTooLarge
+from eps.opencl.runtime.executable import Executable
+from eps.opencl.runtime.launch import GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
 from eps.opencl.runtime.program import build_parts, warm_up_compiler
 from eps.opencl.runtime.room import needed_memory, require_room

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from contextlib import ExitStack, nullcontext
-from ctypes import byref, c_int32, c_size_t, c_void_p
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.cl.c_api import OpenCLError, create
-from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
-from eps.opencl.cl.loader import api
-from eps.opencl.cl.objects import Event, Queue
+from eps.opencl.cl.constants import CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Queue
 from eps.opencl.program_spec import ENTRY, ArenaSpan, Weight, WeightArgument
 from eps.opencl.runtime.device_memory import allocate_zeros
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.runtime.room import needed_memory, own_bytes, require_room
 from eps.opencl.sdk_errors import opencl_errors
-from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
+from ort_lite.ep import EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
     from eps.opencl.program_spec import ProgramPort, ProgramSpec
     from eps.opencl.runtime.arena import SharedArena
-    from eps.opencl.runtime.bound_ports import BoundPorts
+    from eps.opencl.runtime.bound_ports import BoundPorts, TakesArguments
+    from eps.opencl.runtime.chains import Chains
     from eps.opencl.runtime.device_access import DeviceAccess
     from eps.opencl.runtime.device_memory import DeviceWeights
     from ort_lite.ep import Place, Value
@@ -39,103 +37,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-POINTER_SIZE = ctypes.sizeof(c_void_p)
-
-
-class GroupTooLarge(EPFail):
-    """A kernel whose work-groups the device cannot run.
-
-    Attributes:
-        most: Work-items of a group of it that the device runs.
-    """
-
-    def __init__(self, name: str, size: int, most: int) -> None:
-        """Name the kernel, the size that it was made for, and the device's maximum."""
-        self.most = most
-        super().__init__(
-            f"the device runs kernel {name} in work-groups of at most {most} items, and it was "
-            f"made for {size}; compile with provider option templates=cpu"
-        )
-
-
-class Launch(Owned):
-    """One kernel with its arguments; holds the queue and the buffers, which the driver may not."""
-
-    __slots__ = ("_call", "_enqueue")  # and the arguments are kept, see Owned
-
-    def __init__(
-        self,
-        queue: Queue,
-        program: Program,
-        name: str,
-        arguments: Sequence[Buffer | int],
-        size: tuple[int, int],
-    ) -> None:
-        """Make the kernel; `size` is the global and the local one, numbers are of 32 bits.
-
-        Raises:
-            OpenCLError: The program has no such kernel, or the driver refuses an argument.
-            GroupTooLarge: The device does not run the kernel in groups of that size.
-        """
-        kernel = create(api().clCreateKernel, program, name.encode())
-        super().__init__(kernel, api().clReleaseKernel, (queue, tuple(arguments)))
-        if size[1] > 1:
-            self._require_group(name, size[1], program.device)
-        handle, set_argument = kernel.value, api().clSetKernelArg
-        for index, one in enumerate(arguments):
-            if isinstance(one, int):
-                set_argument(handle, index, 4, byref(c_int32(one)))
-            else:
-                set_argument(handle, index, POINTER_SIZE, one.pointer)
-        sizes = [(c_size_t * 1)(n) for n in size]
-        self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
-        self._enqueue = api().enqueue
-
-    def _require_group(self, name: str, size: int, device: Device) -> None:
-        """A kernel that needs many registers may run in smaller groups than the device's most."""
-        most = c_size_t()
-        result = ctypes.sizeof(most), ctypes.byref(most)
-        api().clGetKernelWorkGroupInfo(self, device, CL_KERNEL_WORK_GROUP_SIZE, *result, None)
-        if most.value < size:
-            raise GroupTooLarge(name, size, most.value)
-
-    def set_argument(self, index: int, buffer: Buffer) -> None:
-        """Replace a buffer among the arguments; the caller keeps it alive while runs use it.
-
-        Raises:
-            OpenCLError: The driver refuses.
-        """
-        api().clSetKernelArg(self, index, POINTER_SIZE, buffer.pointer)
-
-    def enqueue(self) -> None:
-        """Enqueue the kernel on its queue.
-
-        Raises:
-            OpenCLError: The driver refuses.
-        """
-        _require_launched(self._enqueue(*self._call, None))
-
-    def run_timed(self) -> int:
-        """Run the kernel and return its device time in ns; needs a profiling queue.
-
-        Raises:
-            OpenCLError: The driver refuses.
-        """
-        from eps.opencl.runtime.compiler_binding import compiler_binding  # noqa: PLC0415 - lazy: rare
-
-        handle = c_void_p()
-        _require_launched(self._enqueue(*self._call, ctypes.byref(handle)))
-        event = Event(handle)
-        event.wait()
-        return compiler_binding().nanoseconds(event)
-
-
 OUT_OF_RANGE = "an index is out of the range of the axis that it picks from"
-
-
-def _require_launched(status: int) -> None:
-    if status:
-        raise OpenCLError("clEnqueueNDRangeKernel", status)
 
 
 log = get_logger(__name__)
@@ -183,7 +85,9 @@ class Executable:
         self.copies = access.copies
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
+        self._calls: list[TakesArguments] = []
         self._launches: list[Launch] = []
+        self._chains: Chains | None = None
         shared_from = own_bytes(spec, access.arena)
         self._own_bytes = shared_from
         self._shared = access.arena if shared_from < spec.arena else None
@@ -204,7 +108,7 @@ class Executable:
                     self._queue.fill(self._arena, fill.value, *place)
                 self._flag = self._allocate_zeros(context, 4)
                 with self._turn(waits=True):
-                    self._launches = self._prepare_launches(programs, held)
+                    self._prepare_launches(programs, held)
                     self._queue.finish()
             weights.wait_for_uploads()
             undo.pop_all()
@@ -213,16 +117,20 @@ class Executable:
     def _allocate_zeros(self, context: Context, size: int) -> Buffer:
         return allocate_zeros(context, CL_MEM_READ_WRITE, size, self._queue)
 
-    def _prepare_launches(
-        self, programs: Sequence[Program], weights: Sequence[Buffer]
-    ) -> list[Launch]:
+    def _prepare_launches(self, programs: Sequence[Program], weights: Sequence[Buffer]) -> None:
+        """Make the launches of all calls and chains, and set their arguments."""
         spec, flag = self.spec, self._flag
         numbers = {name: number for number, name in enumerate(spec.functions)}
         most, parts = spec.most_arguments, spec.part_of_function
+        if spec.chains and self._waits and not self._profiling:
+            from eps.opencl.runtime.chains import Chains  # noqa: PLC0415 - lazy: rare
+
+            launcher = partial(Launch, self._queue, programs[0], ENTRY)
+            self._chains = Chains(spec, self._context, self._queue, launcher)
+        chains = self._chains
         buffers: dict[int, Buffer] = {}  # by the identity of an argument, which calls share
-        launches = []
-        for call in spec.calls:
-            arguments: list[Buffer | int] = []
+        for at, call in enumerate(spec.calls):
+            operands: list[Buffer] = []
             for one in call.arguments:
                 buffer = buffers.get(id(one))
                 if buffer is None:
@@ -231,17 +139,25 @@ class Executable:
                     else:
                         buffer = self._part(one)
                     buffers[id(one)] = buffer
-                arguments.append(buffer)
+                operands.append(buffer)
             if call.checks:
-                arguments.append(flag)
+                operands.append(flag)
+            if chains is not None and at in chains.calls:
+                chained = chains.calls[at]
+                chained.set_all(operands)
+                self._calls.append(chained)
+                if at in chains.launches:
+                    self._launches.append(chains.launches[at])
+                continue
             name, number = call.kernel, numbers[call.kernel]
+            arguments: list[Buffer | int] = [*operands]
             if spec.entry:
-                unread = [flag] * (most - len(arguments))
-                name, arguments = ENTRY, [number, *arguments, *unread]
+                unread = [flag] * (most - len(operands))
+                name, arguments = ENTRY, [number, *operands, *unread]
             program = programs[parts.get(number, 0)]
-            size = call.tasks, call.group
-            launches.append(Launch(self._queue, program, name, arguments, size))
-        return launches
+            launch = Launch(self._queue, program, name, arguments, (call.tasks, call.group))
+            self._calls.append(launch)
+            self._launches.append(launch)
 
     def _part(self, place: ArenaSpan) -> Buffer:
         part = self._parts.get(place)
@@ -269,10 +185,10 @@ class Executable:
         self._shared_buffer = buffer
         self._bound = None
         shift = 1 if self.spec.entry else 0  # the entry's first argument is a number
-        for launch, call in zip(self._launches, self.spec.calls, strict=False):
+        for prepared, call in zip(self._calls, self.spec.calls, strict=False):
             for index, place in enumerate(call.arguments):
                 if isinstance(place, ArenaSpan) and place.offset >= self._own_bytes:
-                    launch.set_argument(index + shift, self._part(place))
+                    prepared.set_argument(index + shift, self._part(place))
 
     def leave_arena(self) -> None:
         """See ArenaUser."""
@@ -318,7 +234,7 @@ class Executable:
             self._take_turn(waits=self._waits),
         ):
             if self._bound is None:
-                self._bound = BoundPorts(self.spec, self._launches, self._part)
+                self._bound = BoundPorts(self.spec, self._calls, self._part)
             outputs = self._bound.place_outputs(inputs, places)
             self._bound.wait_for_tensors(self._queue, (*inputs, *outputs))
             self._send(self._bound, inputs)
@@ -366,6 +282,8 @@ class Executable:
         if self._profiling:
             self._launch_timed()
         else:
+            if self._chains is not None:
+                self._chains.begin_run()
             for launch in self._launches:
                 launch.enqueue()
 
@@ -395,6 +313,8 @@ class Executable:
             self._warm = True
 
     def _warm_up(self, progress: Callable[[int, int], None] | None) -> None:
+        if self._chains is not None:
+            self._chains.begin_run()
         for done, launch in enumerate(self._launches):
             if progress is not None:
                 progress(done, len(self._launches))
@@ -478,6 +398,9 @@ class Executable:
             for launch in self._launches:
                 launch.release()
             self._launches.clear()
+            self._calls.clear()
+            if self._chains is not None:
+                self._chains.release()
             self._bound = None
             for part in self._parts.values():
                 part.release()

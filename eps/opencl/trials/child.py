@@ -20,7 +20,7 @@ from eps.opencl.cl.constants import CL_DEVICE_NOT_AVAILABLE, CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.cl.program import Program
 from eps.opencl.runtime.device import find_devices
-from eps.opencl.runtime.executable import Launch
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import sdk_text
 from eps.opencl.trials.record import facts_of

@@ -13,7 +13,7 @@ from eps.opencl.compile.codegen.tiling import choose_tiling, rank_tiles
 from eps.opencl.compile.compile_partition import BUILD_OPTIONS, schedule_partition
 from eps.opencl.compile.memory_plan import nbytes
 from eps.opencl.compile.tilings import Tiling
-from eps.opencl.runtime.executable import Launch
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.program import build
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import get_logger

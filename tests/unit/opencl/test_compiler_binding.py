@@ -18,7 +18,7 @@ from eps.opencl.cl.objects import Buffer, Context, Event, Queue
 from eps.opencl.cl.program import Program
 from eps.opencl.runtime import compiler_binding as bindings
 from eps.opencl.runtime.compiler_binding import CApi, compiler_binding
-from eps.opencl.runtime.executable import Launch
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.pyopencl_binding import PyOpenCL
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from eps.opencl import FACTORY
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Buffer, Queue
-from eps.opencl.runtime.executable import Launch
+from eps.opencl.runtime.launch import Launch
 from ort_lite.ep.interface import FusedNode
 from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail

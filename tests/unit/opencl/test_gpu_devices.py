@@ -23,8 +23,8 @@ from eps.opencl.program_spec import weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import ListedDevice
 from eps.opencl.runtime.device_memory import LARGE_PAGE, DeviceWeights, allocate
-from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.identity import read_identity
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.target import Groups
 from ort_lite.status import EPFail
 

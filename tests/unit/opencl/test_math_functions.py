@@ -17,7 +17,7 @@ from eps.opencl.compile.codegen.kernel import Kernel
 from eps.opencl.compile.compile_partition import BUILD_OPTIONS
 from eps.opencl.compile.views import Storage
 from eps.opencl.runtime.describe_target import describe_target
-from eps.opencl.runtime.executable import Launch
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.program import build
 
 if TYPE_CHECKING:

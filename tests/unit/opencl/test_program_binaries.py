@@ -13,8 +13,8 @@ from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.constants import CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import intel_binary
-from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
+from eps.opencl.runtime.launch import Launch
 from eps.opencl.runtime.program import build, load, read_binary
 from ort_lite.status import EPFail
 

@@ -7,6 +7,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.codegen.chains import (
+    CHAIN_ITEM,
+    NO_PAUSE,
+    PAUSE,
+    emit_chain_entry,
+    name_item,
+)
 from eps.opencl.compile.codegen.divide_functions import divide_functions
 from eps.opencl.compile.codegen.kernel import ITEM
 from eps.opencl.compile.codegen.shared_functions import (
@@ -50,15 +57,18 @@ class EmittedProgram:
 
 
 def emit_program(
-    kernels: Sequence[Kernel], target: Target, *, entry: bool = False
+    kernels: Sequence[Kernel], target: Target, *, entry: bool = False, chains: int = 0
 ) -> EmittedProgram:
     """The program, and the same in parts where the target builds several at once.
+
+    A program with chains has no parts: a launch calls the functions of one program.
 
     Args:
         kernels: In the order of the calls; not empty with `entry`.
         target: The device.
         entry: Whether they are functions that one kernel, `ENTRY`, calls by their number in the
             order of the first calls.
+        chains: How many chains of calls the entry runs, see `chains.py`.
     """
     distinct: dict[str, Kernel] = {}
     names = []
@@ -68,7 +78,17 @@ def emit_program(
         names.append(name)
     includes = _include_texts(kernels)
     parts: list[ProgramPart] = []
-    if entry:
+    if chains:
+        functions, calls = share_functions(_single_kernels(distinct))
+        texts = [f"{FUNCTION} {name_item(text)}" for text in functions.values()]
+        texts += [
+            PAUSE if target.multiplies_pairs else NO_PAUSE,
+            emit_chain_entry(
+                _entry_head(target), FUNCTION, _most_parameters(distinct), len(distinct), chains,
+                _emit_cases(distinct, calls, CHAIN_ITEM),
+            ),
+        ]  # fmt: skip
+    elif entry:
         functions, calls = share_functions(_single_kernels(distinct))
         texts = _emit_functions(functions, functions)
         texts.append(_emit_entry(distinct, calls, target))
@@ -136,23 +156,29 @@ def _body_of(kernel: Kernel) -> str:
     return "\n".join(f"  {line}" for line in _call_parts(kernel, own, calls))
 
 
-def _call_parts(kernel: Kernel, own: Sequence[str], calls: Mapping[str, FunctionCall]) -> list[str]:
-    """A statement for each part, on its work-items; `own` are the names of the parameters."""
+def _call_parts(
+    kernel: Kernel, own: Sequence[str], calls: Mapping[str, FunctionCall], item: str = ITEM
+) -> list[str]:
+    """A statement for each part, on its work-items; `own` are the names of the parameters.
+
+    `item` is the text of the index of a work-item; unless it is `ITEM`, functions are passed it.
+    """
     lines = []
     for part in kernel.parts:
         indices = [*part.operands, *([len(kernel.operands)] if part.kernel.checks else [])]
         end = part.first + part.kernel.tasks
-        begins = f"{ITEM} >= {part.first} && " if part.first else ""
-        call = _call(part.kernel, [own[i] for i in indices], calls[_name_of(part.kernel)])
-        lines.append(f"if ({begins}{ITEM} < {end}) {call};")
+        begins = f"{item} >= {part.first} && " if part.first else ""
+        call = _call(part.kernel, [own[i] for i in indices], calls[_name_of(part.kernel)], item)
+        lines.append(f"if ({begins}{item} < {end}) {call};")
     return lines
 
 
-def _call(kernel: Kernel, pointers: Sequence[str], call: FunctionCall) -> str:
+def _call(kernel: Kernel, pointers: Sequence[str], call: FunctionCall, item: str = ITEM) -> str:
     """C text that calls the function of a kernel with pointers of other types."""
     types = (text.rpartition(" ")[0] for text in kernel.parameters())
     arguments = [f"({kind}){text}" for kind, text in zip(types, pointers, strict=True)]
-    return f"{call.function}({', '.join([*arguments, *map(str, call.literals)])})"
+    first = [] if item == ITEM else [item]
+    return f"{call.function}({', '.join([*first, *arguments, *map(str, call.literals)])})"
 
 
 def _include_texts(kernels: Sequence[Kernel]) -> list[str]:
@@ -179,20 +205,39 @@ def _emit_entry(
         target: The device.
         numbers: Of the kernels that it can call; None for all.
     """
-    most = max(len(kernel.parameters()) for kernel in kernels.values())
-    parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
+    pointers = (f"__global char* a{i}" for i in range(_most_parameters(kernels)))
+    parameters = ", ".join(["const int number", *pointers])
+    cases = _emit_cases(kernels, calls, ITEM, numbers)
+    head = f"{_entry_head(target)}({parameters})"
+    return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
+
+
+def _emit_cases(
+    kernels: Mapping[str, Kernel],
+    calls: Mapping[str, FunctionCall],
+    item: str,
+    numbers: Collection[int] | None = None,
+) -> list[str]:
+    """The cases of a switch over the kernels; `item` as in `_call_parts`."""
     cases = []
     for number, (name, kernel) in enumerate(kernels.items()):
         if numbers is not None and number not in numbers:
             continue
         own = [f"a{i}" for i in range(len(kernel.parameters()))]
         if kernel.parts:
-            statements = _call_parts(kernel, own, calls)
+            statements = _call_parts(kernel, own, calls, item)
         else:
-            statements = [f"{_call(kernel, own, calls[name])};"]
+            statements = [f"{_call(kernel, own, calls[name], item)};"]
         cases.append(f"    case {number}: {' '.join(statements)} break;")
-    head = f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}({parameters})"
-    return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
+    return cases
+
+
+def _most_parameters(kernels: Mapping[str, Kernel]) -> int:
+    return max(len(kernel.parameters()) for kernel in kernels.values())
+
+
+def _entry_head(target: Target) -> str:
+    return f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}"
 
 
 def _emit_preamble(body: str, target: Target) -> str:
