@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE))
 
 from attacks import load_all  # noqa: E402 - found by the path above
 from attacks.attack import ATTACKS, ENGINES, Attack  # noqa: E402 - as above
+from processor_time import processor_seconds  # noqa: E402 - as above
 
 KINDS = ("right", "typed", "raw", "wrong", "crash", "hang")
 WORDS = {
@@ -36,7 +37,12 @@ WORDS = {
     "hang": "hang",
 }
 SECONDS = 180.0
-"""After this long without an answer a case hangs: a hundred times what the slowest needs."""
+"""A case hangs if it uses no processor time for this long, or uses this much: a hundred times what
+the slowest needs. On an overloaded machine a case may be slow without hanging."""
+MOST_WAITS = 10
+"""Times SECONDS, after which a case hangs, whatever it uses."""
+LEAST_USED = 0.05
+"""Processor seconds, within SECONDS, of a process that does something."""
 
 
 @dataclass
@@ -57,7 +63,7 @@ class Worker:
         assert process.stdout is not None, "a pipe"
         process.stdin.write(case.name + "\n")
         process.stdin.flush()
-        line = _read_line(process.stdout, self.seconds)
+        line = self._answer(process)
         if line:
             if case.alone and (status := self.close()):
                 return "crash", f"exit status {status} after {line.strip()}"
@@ -71,8 +77,21 @@ class Worker:
         log = Path(self.folder, "stacks.txt")
         stacks = log.read_text(errors="replace") if log.exists() else ""
         if line is None or stacks:  # reading stacks of threads that run may crash the process
-            return "hang", f"no answer in {self.seconds:.0f} s; stacks before:\n{stacks}"
+            return "hang", f"no answer; stacks after {self.seconds:.0f} s:\n{stacks}"
         return "crash", f"exit status {status}"
+
+    def _answer(self, process: subprocess.Popen[str]) -> str | None:
+        """The line about a case, "" if the process ends without, None if it hangs."""
+        assert process.stdout is not None, "a pipe"
+        lines = _lines_of(process.stdout)
+        begun = used = processor_seconds(process)
+        for _ in range(MOST_WAITS):
+            with suppress(Empty):
+                return lines.get(timeout=self.seconds)
+            before, used = used, processor_seconds(process)
+            if used - before < LEAST_USED or used - begun > self.seconds:
+                return None
+        return None
 
     def _started(self) -> subprocess.Popen[str]:
         self._process = subprocess.Popen(
@@ -102,14 +121,11 @@ class Worker:
         return status
 
 
-def _read_line(pipe: IO[str], seconds: float) -> str | None:
-    """The next line, "" at the end; None where there is none for so long, on every system."""
+def _lines_of(pipe: IO[str]) -> SimpleQueue[str]:
+    """A queue that gets the next line, or "" at the end; pipes have no time limit on Windows."""
     lines: SimpleQueue[str] = SimpleQueue()
     Thread(target=lambda: lines.put(pipe.readline()), daemon=True).start()
-    try:
-        return lines.get(timeout=seconds)
-    except Empty:
-        return None
+    return lines
 
 
 def cases_of(group: str) -> list[Attack]:
