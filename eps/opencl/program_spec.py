@@ -133,12 +133,23 @@ class PortUses:
     that a tensor of the user's is copied into the arena or out of it.
 
     Attributes:
-        in_place: (input, output) pairs that may be the same memory in one run.
+        in_place: (input, output) pairs that may be the same memory in one run, because one kernel
+            reads and writes it element by element. Earlier releases list the pairs, too, whose
+            output is first written after the last call that reads the input.
     """
 
     inputs: tuple[tuple[tuple[int, int], ...] | None, ...]
     outputs: tuple[tuple[tuple[int, int], ...] | None, ...]
     in_place: frozenset[tuple[int, int]] = frozenset()
+
+    def may_share(self, source: int, output: int) -> bool:
+        """Whether an input and an output of one size may be the same memory in a run."""
+        if (source, output) in self.in_place:
+            return True
+        read, made = self.inputs[source], self.outputs[output]
+        if not read or not made:
+            return False
+        return max(read)[0] < min(made)[0]
 
     @property
     def sides(self) -> tuple[tuple[tuple[tuple[int, int], ...] | None, ...], ...]:

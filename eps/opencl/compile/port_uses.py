@@ -27,18 +27,20 @@ def find_port_uses(
     """
     read = tuple(_find_uses(kernels, view, written=False) for view in inputs)
     made = tuple(_find_uses(kernels, view, written=True) for view in outputs)
+    last_reads: dict[int, list[int]] = {}  # inputs by the last call that reads them
+    for i, uses in enumerate(read):
+        if uses:
+            last_reads.setdefault(uses[-1][0], []).append(i)
     return PortUses(
         inputs=read,
         outputs=made,
         in_place=frozenset(
             (i, o)
-            for i, uses in enumerate(read)
             for o, others in enumerate(made)
-            if uses is not None
-            and others is not None
-            and inputs[i].buffer.dtype == outputs[o].buffer.dtype
+            for i in last_reads.get(others[0][0] if others else -1, ())
+            if inputs[i].buffer.dtype == outputs[o].buffer.dtype
             and inputs[i].buffer.size == outputs[o].buffer.size
-            and _may_share(kernels, uses, others)
+            and _works_in_place(kernels, read[i] or (), others or ())
         ),
     )
 
@@ -65,17 +67,10 @@ def _size(view: View) -> int:
     return size
 
 
-def _may_share(kernels: Sequence[Kernel], read: Uses, made: Uses) -> bool:
-    """Whether every call that touches the output comes after those that read the input.
-
-    One call may do both, where its kernel says so.
-    """
-    if not read or not made:
-        return False
-    last, first = read[-1][0], made[0][0]
-    if last != first:
-        return last < first
-    allowed = kernels[last].in_place
-    return all(
-        (i, o) in allowed for call, i in read if call == last for at, o in made if at == call
+def _works_in_place(kernels: Sequence[Kernel], read: Uses, made: Uses) -> bool:
+    """Whether the call that reads an input last and writes an output first may do both at once."""
+    (call, _), (at, _) = read[-1], made[0]
+    pairs = kernels[call].in_place
+    return call == at and all(
+        (i, o) in pairs for last, i in read if last == call for first, o in made if first == call
     )

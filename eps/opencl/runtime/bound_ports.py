@@ -64,7 +64,7 @@ class BoundPorts:
         if uses is None:  # of a payload that does not say
             none = (None,) * len(spec.inputs), (None,) * len(spec.outputs)
             uses = PortUses(inputs=none[0], outputs=none[1])
-        self._in_place = uses.in_place
+        self._uses = uses
         self._inputs = [_BoundPort(*pair) for pair in zip(spec.inputs, uses.inputs, strict=True)]
         self._outputs = [_BoundPort(*pair) for pair in zip(spec.outputs, uses.outputs, strict=True)]
         self._calls = calls
@@ -169,7 +169,7 @@ class BoundPorts:
                 continue
             if user == _OUTPUT:
                 return False
-            in_place = (user, number) in self._in_place and (first, last) == (start, end)
+            in_place = (first, last) == (start, end) and self._uses.may_share(user, number)
             if not in_place and self._inputs[user].uses is not None:
                 return False
         return True

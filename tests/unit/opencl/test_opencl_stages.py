@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from onnx import helper, numpy_helper
 from opencl_devices import first_working_device
 from small_models import model
 
-from eps.opencl.compile.codegen.kernel import Kernel
+from eps.opencl.compile.codegen.kernel import Kernel, share_evenly
 from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.compile.expression import Arg, Call, ExpressionWriter, Literal, is_vectorisable
 from eps.opencl.compile.fuse import fuse_pointwise
@@ -27,6 +28,7 @@ from eps.opencl.compile.ir import (
 from eps.opencl.compile.layout import assign_layouts
 from eps.opencl.compile.lower_graph import lower_graph
 from eps.opencl.compile.memory_plan import nbytes, plan_memory
+from eps.opencl.compile.port_uses import find_port_uses
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides, reshape_view
 from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
@@ -258,3 +260,36 @@ def test_weights_are_fetched_ahead_where_there_is_work_meanwhile(
     target = replace(describe_target(first_working_device()), prefetches=prefetches)
     source = compile_partition(graph_of(proto), {"x": (rows, width)}, target).source
     assert ("__builtin_prefetch" in source) == fetched
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("most", [1, 2, 7, 16, 128])
+def test_cores_end_their_tasks_at_about_the_same_time(cores: int, most: int) -> None:
+    """Compared with every other size of a task that may be chosen."""
+    for total in range(1, 200):
+        tasks, each = share_evenly(total, most, cores)
+        assert (tasks - 1) * each < total <= tasks * each
+        assert tasks <= most
+        others = [n for n in range(ceil(total / most), total + 1) if total > n * (2 * cores - 1)]
+        if not others:
+            continue
+        shortest = min(ceil(ceil(total / n) / cores) * n for n in others)
+        assert ceil(tasks / cores) * each <= shortest * 1.02
+
+
+def test_memory_of_an_input_may_be_an_output_s_that_is_written_later() -> None:
+    """Or in the same call where the kernel says so; there is no pair for each input and output."""
+    count = 300
+    sources, results = ([Storage(8, "float32") for _ in range(count)] for _ in "io")
+    pairs = frozenset([(0, 1)])
+    kernels = [
+        Kernel("", (source, result), 1, in_place=pairs if i % 2 else frozenset())
+        for i, (source, result) in enumerate(zip(sources, results, strict=True))
+    ]
+    views = [[View(one, (8,), (1,)) for one in side] for side in (sources, results)]
+    uses = find_port_uses(kernels, *views)
+    assert uses.in_place == {(i, i) for i in range(1, count, 2)}
+    for source in range(0, count, 7):
+        for result in range(0, count, 7):
+            may = source < result or (source == result and source % 2 == 1)
+            assert uses.may_share(source, result) == may

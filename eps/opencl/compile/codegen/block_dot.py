@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.codegen.block_result import BlockResult
-from eps.opencl.compile.codegen.kernel import Code, Kernel, load, share
+from eps.opencl.compile.codegen.kernel import Code, Kernel, load, share, share_evenly
 from eps.opencl.compile.codegen.pack_blocks import pack_weights
 from eps.opencl.compile.codegen.prefetch import fetch_ahead
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK
@@ -86,7 +86,7 @@ def _divide(s: BlockSizes, target: Target) -> _Units:
     if s.rows <= FEW_ROWS:
         worth = max(1, s.panels * s.panel * s.depth // SMALLEST_TASK)
         most = max(target.units, s.panels // FEWEST_PANELS)
-        groups, panels = share(s.panels, min(target.tasks, worth, most))
+        groups, panels = share_evenly(s.panels, min(target.tasks, worth, most), target.units)
         most = max(1, FEW_SUMS // s.rows)
         vectors = max(n for n in range(1, min(most, whole) + 1) if whole % n == 0)
         return _Units(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.block_dot import block_dot_kernel, takes_bytes
 from eps.opencl.compile.codegen.block_result import BlockResult
-from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, store
+from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, share_evenly, store
 from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch, fetch_ahead
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
@@ -80,7 +80,9 @@ class _Writer:
         code.open(f"for (int m = 0; m < {s.rows}; ++m)")
         self._write_inputs()
         worth = s.panels * s.panel * s.depth // SMALLEST_TASK
-        spread = open_units(code, s.panels, worth, self._target)
+        most = min(self._target.tasks, max(1, worth))
+        tasks, _ = share_evenly(s.panels, most, self._target.units)
+        spread = open_units(code, s.panels, tasks, self._target)
         self._write_panel_pointers("0")
         self._declare("t", 1)
         code.open(f"for (int b = 0; b < {s.blocks}; ++b)")

@@ -257,3 +257,22 @@ def share(total: int, target: int) -> tuple[int, int]:
     """(tasks, units in each) for `total` units in at most `target` tasks."""
     each = max(1, -(-total // max(target, 1)))
     return -(-total // each), each
+
+
+ALMOST = 1.02
+"""Times the shortest that cores may need for one more task of each to be worth it."""
+
+
+def share_evenly(total: int, most: int, cores: int) -> tuple[int, int]:
+    """As `share`, in a number of tasks of one size that as many cores end at about the same time.
+
+    Of several such numbers, the largest: other work may delay a core. At least two tasks for each
+    core, if there may be so many.
+    """
+    smallest, fewest = share(total, most)[1], min(max(most, 1), 2 * cores)
+    numbers = {each: -(-total // each) for each in range(smallest, max(1, total) + 1)}
+    sizes = [each for each, tasks in numbers.items() if tasks >= fewest] or [smallest]
+    needed = {each: share(numbers[each], cores)[1] * each for each in sizes}
+    limit = min(needed.values()) * ALMOST
+    each = next(each for each in sizes if needed[each] <= limit)
+    return numbers[each], each
