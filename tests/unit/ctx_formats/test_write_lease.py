@@ -17,13 +17,14 @@ import pytest
 
 from ctx_formats.copied_file import CopiedFile, open_file
 from ctx_formats.mapped_file import MappedFile
-from ctx_formats.write_lease import WriteLease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NO_LEASES = "leases are Linux's, and Windows has no fcntl"
 fcntl = pytest.importorskip("fcntl", reason=NO_LEASES)
+from ctx_formats.write_lease import WriteLease  # noqa: E402 - it imports fcntl
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason=NO_LEASES)
 DESCRIPTORS = Path("/proc/self/fd")
 DATA = bytes(range(251)) * 40_000
