@@ -28,6 +28,9 @@ needs_change_time = pytest.mark.skipif(
 needs_removal_while_open = pytest.mark.skipif(
     WINDOWS, reason="Windows removes or replaces no file that is mapped or open"
 )
+needs_leases = pytest.mark.skipif(
+    sys.platform != "linux", reason="file leases are Linux's: elsewhere, a mapped file may change"
+)
 needs_posix = pytest.mark.skipif(
     WINDOWS, reason="Windows has no POSIX modes, limits, signals, forks or /proc"
 )

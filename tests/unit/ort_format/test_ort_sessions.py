@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 from ort_models import CPU, mixed, run_in_onnxruntime, save_by_onnxruntime, with_version
 from small_models import feed, mlp, sandwich
+from system_limits import needs_leases
 
 import ort_lite as ort
 from ctx_formats.onnx_model import GraphDef
@@ -76,6 +77,7 @@ def test_weights_of_bytes_that_may_stay_in_place_are_not_copied(saved: bytes) ->
     assert loaded.model.graph.initializers["w"].data.obj is data
 
 
+@needs_leases
 def test_a_mapped_file_that_is_overwritten_changes_no_number(saved: bytes, tmp_path: Path) -> None:
     fed = mixed()[1]
     path = tmp_path / "m.ort"
