@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -36,6 +38,12 @@ _PRECISIONS = {
 _INFERENCE_PRECISION = {"FP32": "f32", "FP16": "f16"}
 _DEFAULT_PRECISION = {"CPU": "ACCURACY", "GPU": "FP16", "NPU": "FP16"}
 _LOAD_CONFIG_DEVICES = ("CPU", "GPU", "NPU", "AUTO", "HETERO", "MULTI")
+THREADS_KEY = "INFERENCE_NUM_THREADS"
+STREAMS_KEY = "NUM_STREAMS"
+ONE_THREAD: Mapping[str, object] = MappingProxyType({THREADS_KEY: 1, STREAMS_KEY: 0})
+"""Without a stream the CPU plug-in computes in the thread that asks, and starts none. A stream of
+one thread loses errors in runs of free shapes: OpenVINO then reads foreign memory (ADR 53).
+"""
 MAX_JSON = 1 << 16
 _PLATFORM_DIGITS = 4
 
@@ -127,7 +135,8 @@ def compile_config(options: OpenVINOOptions) -> dict[str, object]:
     On CPU the default is EXECUTION_MODE_HINT=ACCURACY: without it OpenVINO quantises
     activations on the fly where weights are int8, which moves MiniLM's outputs by 8e-3
     relative, and computes in bf16 on CPUs with AMX. `load_config` overrides everything, e.g.
-    {"CPU": {"EXECUTION_MODE_HINT": "PERFORMANCE"}} for speed at that price.
+    {"CPU": {"EXECUTION_MODE_HINT": "PERFORMANCE"}} for speed at that price. One thread, chosen or
+    because there is one CPU, is the caller's.
     """
     config: dict[str, object] = {"PERFORMANCE_HINT": "LATENCY"}
     if options.precision == "ACCURACY" or options.kind == "CPU":
@@ -138,17 +147,27 @@ def compile_config(options: OpenVINOOptions) -> dict[str, object]:
         # To a CPU f16 means bf16 where it has that, with three digits; FP16 is for the others.
         config["DEVICE_PROPERTIES"] = {"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}
     if options.num_of_threads is not None:
-        config["INFERENCE_NUM_THREADS"] = options.num_of_threads
+        config[THREADS_KEY] = options.num_of_threads
     if options.num_streams is not None:
-        config["NUM_STREAMS"] = options.num_streams
+        config[STREAMS_KEY] = options.num_streams
     if options.npu_platform:
         config["NPU_PLATFORM"] = options.npu_platform
         config["NPU_COMPILER_TYPE"] = "PLUGIN"  # the driver's own compiler needs the device
     if options.cache_dir:
         config["CACHE_DIR"] = options.cache_dir
     if options.kind != "CPU" or ":" in options.device:
-        config.pop("INFERENCE_NUM_THREADS", None)
-    return {**config, **options.load_config}
+        config.pop(THREADS_KEY, None)
+    config.update(options.load_config)
+    one = str(config.get(THREADS_KEY, _count_cpus())) == "1"
+    if one and options.device == "CPU" and STREAMS_KEY not in config:
+        return {**config, **ONE_THREAD}
+    return config
+
+
+def _count_cpus() -> int:
+    """CPUs that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def import_config(options: OpenVINOOptions) -> dict[str, object]:

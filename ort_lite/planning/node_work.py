@@ -7,7 +7,7 @@ the one more than in the other.
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, TypeGuard
 
 from ctx_formats.errors import FormatError
@@ -29,6 +29,8 @@ ASSUMED_SIZE = 32
 ASSUMED_ELEMENTS = 64
 """Elements of a tensor of unknown rank: most are shapes and states."""
 ASSUMED_BITS = 32
+RATE_OF_STEPS = 1 / 8
+"""Of the rate of large products, where a step multiplies a few rows with weights."""
 _LAYOUT = frozenset(
     ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Size", "Constant")
 )
@@ -60,6 +62,7 @@ class NodeWork:
         calls: Calls of a kernel library, at least 1.
         steps: Sequential steps of a recurrence.
         products: Multiplications and additions of matrix products and convolutions.
+        stepped: Those of `products` that sequential steps make, each step a few of them.
         traffic: Bytes read and written, weights included.
         unfolded: Bytes that a convolution as a matrix product copies first.
         math: Exponentials and the like.
@@ -69,6 +72,7 @@ class NodeWork:
     calls: int = 1
     steps: int = 0
     products: int = 0
+    stepped: int = 0
     traffic: int = 0
     unfolded: int = 0
     math: int = 0
@@ -105,19 +109,58 @@ def estimate_work(graph: Graph, index: int) -> NodeWork:
     return replace(work, math=out) if node.op_type in _MATH else work
 
 
-def estimate_run(graph: Graph, costs: PlacementCosts) -> float | None:
-    """Microseconds of one run of a graph on a device, launch and crossings not included.
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """Microseconds of one run on a device, launch and crossings not included.
 
-    None if the shape of some value is not known before the run, or there are bodies.
+    Attributes:
+        shared: What several threads can share.
+        sequential: Of the steps of recurrences, which wait for each other.
+        largest_step: Multiplications and additions of the largest step, 0 without any.
+        free: Whether the shape of some value is not known before the run; sizes are assumed then.
     """
-    if any(is_free(graph, info.name) for info in graph.inputs):
+
+    shared: float
+    sequential: float
+    largest_step: int
+    free: bool
+
+
+def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunEstimate | None:
+    """The work of one run of a graph on a device.
+
+    None if there are bodies. In a graph without recurrences also if the shape of some value is not
+    known before the run, or if the work is more than `most` microseconds.
+    """
+    has_steps = any(node.op_type in _RECURRENT for node in graph.nodes)
+    free = any(is_free(graph, info.name) for info in graph.inputs)
+    if free and not has_steps:
         return None
     folded = find_folded(graph)
-    running = [index for index in range(len(graph.nodes)) if index not in folded]
-    work = [estimate_work(graph, index) for index in running]
-    if any(one.free for one in work) or any(graph.bodies(index) for index in running):
-        return None
-    return sum(one.microseconds(costs) for one in work)
+    slow = replace(costs, product_rate=costs.product_rate * RATE_OF_STEPS)
+    shared = sequential = 0.0
+    largest_step = 0
+    for index in range(len(graph.nodes)):
+        if index in folded:
+            continue
+        work = estimate_work(graph, index)
+        free = free or work.free
+        if graph.bodies(index) or (not has_steps and (free or shared > most)):
+            return None
+        together, steps = _split_steps(work)
+        shared += together.microseconds(costs)
+        if steps is not None:
+            sequential += steps.microseconds(slow)
+            largest_step = max(largest_step, work.stepped // work.steps)
+    return RunEstimate(shared, sequential, largest_step, free)
+
+
+def _split_steps(work: NodeWork) -> tuple[NodeWork, NodeWork | None]:
+    """Work that threads can share, and that of sequential steps."""
+    if not work.steps:
+        return work, None
+    shared = replace(work, steps=0, stepped=0, products=work.products - work.stepped, math=0)
+    return shared, replace(work, calls=0, products=work.stepped, traffic=0)
 
 
 def find_folded(graph: Graph) -> frozenset[int]:
@@ -237,16 +280,21 @@ def _recurrent(graph: Graph, index: int, work: NodeWork) -> NodeWork:
     node = graph.nodes[index]
     gates = _RECURRENT[node.op_type]
     first = _input_shape(graph, index, 0)
-    rows, columns = (first[1], first[2]) if len(first) == 3 else (1, ASSUMED_SIZE)
-    steps = first[0] if len(first) == 3 and _knows(graph, node.inputs[0], 0) else ASSUMED_SIZE
+    steps, rows, columns = ASSUMED_SIZE, ASSUMED_FIRST, ASSUMED_SIZE
+    if len(first) == 3:  # [steps, batch, values]: the batch is the second dimension
+        columns = first[2]
+        steps = first[0] if _knows(graph, node.inputs[0], 0) else steps
+        rows = first[1] if _knows(graph, node.inputs[0], 1) else rows
     size = node.attributes.get("hidden_size")
     hidden = size.value if size is not None and isinstance(size.value, int) else ASSUMED_SIZE
     direction = node.attributes.get("direction")
     ways = 2 if direction is not None and direction.value == b"bidirectional" else 1
+    sums = 2 * steps * rows * ways * gates * hidden
     return replace(
         work,
         steps=steps * ways,
-        products=2 * steps * rows * ways * gates * hidden * (columns + hidden),
+        products=sums * (columns + hidden),
+        stepped=sums * hidden,
         math=steps * rows * ways * gates * hidden,
     )
 

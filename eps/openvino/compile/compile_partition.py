@@ -11,9 +11,9 @@ from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.compile.refused_nodes import find_refused
 from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.compile.signed_weights import has_products, sign_weights
-from eps.openvino.compile.small_work import PINNING_KEY, THREADS_KEY, pays_one_thread
+from eps.openvino.compile.small_work import pays_one_thread
 from eps.openvino.device_faults import is_device_fault
-from eps.openvino.options import compile_config
+from eps.openvino.options import ONE_THREAD, compile_config
 from eps.openvino.partition import OpenVINOPartition, memory_finder
 from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding import BindingModel
@@ -123,8 +123,8 @@ def _choose_config(
     """Properties for compiling a partition, and notes on those that depend on it."""
     config, notes = compile_config(options), []
     if pays_one_thread(options, graph):
-        config = {PINNING_KEY: False, **config, THREADS_KEY: 1}
-        notes.append("on one thread: too little work for more")
+        config |= ONE_THREAD
+        notes.append("on one thread: more would wait for each other")
     if _is_quantised(graph):
         from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
 

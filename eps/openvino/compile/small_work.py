@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.openvino.options import STREAMS_KEY, THREADS_KEY
 from eps.openvino.placement_costs import costs_of
 from ort_lite.ep import estimate_run
 
@@ -11,27 +12,36 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.ep import Graph
 
-THREADS_KEY = "INFERENCE_NUM_THREADS"
-PINNING_KEY = "ENABLE_CPU_PINNING"
-"""Off for one thread: OpenVINO would bind the caller's to the same core in every session and
-process, for the time of a run, and a run waits there while other cores are idle."""
 MOST_WORK = 85
 """Estimated microseconds of a run; 0.1 to 0.3 ms by the clock. On two cores one thread takes as
 long as two for it, and 0.6 of the processor time: OpenVINO's threads wait for each other between
 any two operations. Twice as much work takes 1.3 times as long on one thread."""
+SHARE_OF_STEPS = 1 / 3
+"""Work that threads can share, of the time of a recurrence's steps, up to which one thread is as
+fast as two: those wait for each other in every step. On two cores a step of an LSTM, GRU or RNN
+takes 0.6 to 1.0 of the time on one thread and 0.5 to 0.85 of the processor time (ADR 53)."""
+LARGEST_STEP = 2**21
+"""Multiplications and additions of a step up to which that holds: an LSTM of 512 values."""
+FREE_ROWS = 4
+"""Rows that a step of free shapes is taken to have, where one is the estimate."""
 
 
 def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
     """Whether a partition runs on one thread, as nobody chose a number.
 
-    Only where all shapes are known: the work of a free one is anybody's guess, and on one thread
-    OpenVINO 2026.4.1 goes on where the inference of a free shape fails, and reads foreign memory.
+    The work of free shapes is anybody's guess, but not which part of it are steps of recurrences.
     """
     if options.device != "CPU" or options.num_of_threads is not None:
         return False
-    if THREADS_KEY in options.load_config or "NUM_STREAMS" in options.load_config:
+    if THREADS_KEY in options.load_config or STREAMS_KEY in options.load_config:
         return False
     if options.num_streams is not None:
         return False
-    work = estimate_run(graph, costs_of("CPU"))
-    return work is not None and work <= MOST_WORK
+    work = estimate_run(graph, costs_of("CPU"), MOST_WORK)
+    if work is None:
+        return False
+    if not work.free and work.shared + work.sequential <= MOST_WORK:
+        return True
+    largest = work.largest_step * (FREE_ROWS if work.free else 1)
+    is_stepping = work.shared <= SHARE_OF_STEPS * work.sequential
+    return is_stepping and largest <= LARGEST_STEP

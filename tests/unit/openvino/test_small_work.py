@@ -1,8 +1,12 @@
-"""Small partitions run on one of OpenVINO's threads, unless somebody chose a number."""
+"""Small partitions and recurrences run on one thread, unless somebody chose a number."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 import ort_lite as ort
 
 OPENVINO = "OpenVINOExecutionProvider"
-NOTE = "on one thread: too little work for more"
+NOTE = "on one thread: more would wait for each other"
 
 
 def layers(columns: int, *, rows: object = 1) -> onnx.ModelProto:
@@ -43,10 +47,29 @@ def layers(columns: int, *, rows: object = 1) -> onnx.ModelProto:
     return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def threads_and_notes(proto: onnx.ModelProto, **options: str) -> tuple[int, bool, tuple[str, ...]]:
-    """Number and pinning of OpenVINO's threads, once the answer is right, and notes on them."""
-    columns = proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value
-    x = np.random.default_rng(1).standard_normal((1, columns)).astype(np.float32)
+def recurrence(op: str, hidden: int, *, sizes: tuple[object, object]) -> onnx.ModelProto:
+    """An LSTM, GRU or RNN of one direction, with as many inputs as it has hidden values."""
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    rng = np.random.default_rng(2)
+    shapes = {"w": (1, gates * hidden, hidden), "r": (1, gates * hidden, hidden)}
+    weights = [
+        numpy_helper.from_array((rng.standard_normal(shape) / hidden).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden)],
+        "steps",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [*sizes, hidden])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def runs_on_one_thread(proto: onnx.ModelProto, **options: str) -> bool:
+    """Whether OpenVINO has no stream, once the answer is right; the notes say the same."""
+    sizes = [dim.dim_value or 1 for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(1).standard_normal(sizes).astype(np.float32)
     (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
     providers = [(OPENVINO, options)]
     with ort.InferenceSession(proto.SerializeToString(), providers=providers) as session:
@@ -54,21 +77,23 @@ def threads_and_notes(proto: onnx.ModelProto, **options: str) -> tuple[int, bool
         np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5)
         (part,) = session._present().prepared.partitions
         compiled: Any = part.compiled
-        threads = compiled.model.compiled.get_property("INFERENCE_NUM_THREADS")
-        pinned = compiled.model.compiled.get_property("ENABLE_CPU_PINNING")
         (report,) = session.explain().partitions
-        return int(threads), bool(pinned), report.notes
+        on_one = NOTE in report.notes
+        streams = int(compiled.model.compiled.get_property("NUM_STREAMS"))
+        assert on_one == (streams == 0) or (os.cpu_count() == 1 and streams == 0)
+        return on_one
 
 
 def test_little_work_runs_on_one_thread() -> None:
-    threads, pinned, notes = threads_and_notes(layers(32))
-    assert (threads, pinned, NOTE in notes) == (1, False, True)
+    assert runs_on_one_thread(layers(32))
 
 
-def test_load_config_pins_the_one_thread() -> None:
-    config = '{"CPU": {"ENABLE_CPU_PINNING": "YES"}}'
-    threads, pinned, _ = threads_and_notes(layers(32), load_config=config)
-    assert (threads, pinned) == (1, True)
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("sizes", [(40, 1), ("time", 1), ("time", "batch")], ids=str)
+def test_steps_that_wait_for_each_other_run_on_one_thread(
+    op: str, sizes: tuple[object, object]
+) -> None:
+    assert runs_on_one_thread(recurrence(op, 64, sizes=sizes))
 
 
 @pytest.mark.parametrize(
@@ -76,17 +101,22 @@ def test_load_config_pins_the_one_thread() -> None:
     [
         (layers(1024), {}),
         (layers(32, rows="batch"), {}),
+        (recurrence("LSTM", 512, sizes=("time", "batch")), {}),
+        (recurrence("LSTM", 256, sizes=(3, 16)), {}),
+        (recurrence("LSTM", 64, sizes=("time", 1)), {"num_of_threads": "2"}),
         (layers(32), {"num_of_threads": "2"}),
+        (layers(32), {"num_streams": "1"}),
         (layers(32), {"load_config": '{"CPU": {"INFERENCE_NUM_THREADS": "2"}}'}),
     ],
-    ids=["much work", "free shapes", "a number", "load_config"],
+    ids=[
+        *("much work", "free shapes", "large free steps", "large steps", "steps and a number"),
+        *("a number", "streams", "load_config"),
+    ],
 )
 def test_other_work_runs_on_what_was_chosen(
     proto: onnx.ModelProto, options: dict[str, str]
 ) -> None:
-    threads, _, notes = threads_and_notes(proto, **options)
-    assert NOTE not in notes
-    assert threads > 1 or os.cpu_count() == 1
+    assert not runs_on_one_thread(proto, **options)
 
 
 def test_the_threads_of_a_session_are_a_choice() -> None:
@@ -97,8 +127,8 @@ def test_the_threads_of_a_session_are_a_choice() -> None:
         assert all(NOTE not in part.notes for part in session.explain().partitions)
 
 
-def test_free_inputs_that_become_known_shapes_are_checked() -> None:
-    """On one thread OpenVINO would read seven elements of any input."""
+def seven() -> bytes:
+    """Reshape of any input to 7 elements."""
     sizes = numpy_helper.from_array(np.array([7]), "sizes")
     graph = helper.make_graph(
         [helper.make_node("Reshape", ["x", "sizes"], ["y"])],
@@ -108,12 +138,60 @@ def test_free_inputs_that_become_known_shapes_are_checked() -> None:
         [sizes],
     )
     proto = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    return bytes(proto.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_of_threads": "1"},
+        {"load_config": '{"CPU": {"INFERENCE_NUM_THREADS": 1}}'},
+    ],
+    ids=["no number", "one thread", "load_config"],
+)
+def test_inputs_of_another_size_are_refused_on_any_number_of_threads(
+    options: dict[str, str],
+) -> None:
+    """On a stream of one thread OpenVINO would read seven elements of any input."""
     with ort.InferenceSession(
-        proto.SerializeToString(), providers=[OPENVINO], enable_fallback=0
+        seven(), providers=[(OPENVINO, options)], enable_fallback=0
     ) as session:
-        assert all(NOTE not in part.notes for part in session.explain().partitions)
-        right = np.arange(7, dtype=np.float32)
+        check_seven(session)
+
+
+def check_seven(session: ort.InferenceSession) -> None:
+    """Right inputs give themselves, before and after others are refused."""
+    right = np.arange(7, dtype=np.float32)
+    for _ in range(2):
         np.testing.assert_array_equal(session.run(None, {"x": right})[0], right)
-        if (os.cpu_count() or 1) > 1:
-            with pytest.raises(ort.EPFail, match="Reshape"):
-                session.run(None, {"x": right[:1]})
+        with pytest.raises(ort.EPFail, match="Reshape"):
+            session.run(None, {"x": right[:1]})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="binds a process to one CPU as Linux does")
+def test_inputs_of_another_size_are_refused_on_one_cpu() -> None:
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "import test_small_work as cases, ort_lite as ort\n"
+        "with ort.InferenceSession(\n"
+        "    cases.seven(), providers=[cases.OPENVINO], enable_fallback=0\n"
+        ") as session:\n"
+        "    cases.check_seven(session)\n"
+    )
+    here = str(Path(__file__).parent)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *filter(None, sys.path)])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env, timeout=120)
+
+
+def test_runs_at_the_same_time_do_not_mix_on_one_thread() -> None:
+    proto = recurrence("LSTM", 16, sizes=("time", 1))
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal((steps, 1, 16)).astype(np.float32) for steps in range(1, 9)]
+    with ort.InferenceSession(proto.SerializeToString(), providers=[OPENVINO]) as session:
+        assert any(NOTE in part.notes for part in session.explain().partitions)
+        right = [session.run(None, {"x": x})[0] for x in inputs]
+        with ThreadPoolExecutor(4) as pool:
+            answers = pool.map(lambda x: session.run(None, {"x": x})[0], inputs * 20)
+            for number, answer in enumerate(answers):
+                np.testing.assert_array_equal(answer, right[number % len(inputs)])
