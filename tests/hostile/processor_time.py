@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     import subprocess
 
 
-def processor_seconds(process: subprocess.Popen[str]) -> float:
-    """Processor time of a process, without that of its children; 0.0 if it is gone."""
+def processor_seconds(process: subprocess.Popen[str], fork: int = 0) -> float:
+    """Processor time of a process, without that of its children; 0.0 if it is gone.
+
+    Args:
+        process: It, or the one that forks.
+        fork: The id of its fork, to ask for that one.
+    """
     if sys.platform == "win32":
         times = [ctypes.c_uint64() for _ in range(4)]  # creation, exit, kernel, user: 100 ns
         ctypes.windll.kernel32.GetProcessTimes(
@@ -22,7 +27,7 @@ def processor_seconds(process: subprocess.Popen[str]) -> float:
         )
         return (times[2].value + times[3].value) / 1e7
     try:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{fork or process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

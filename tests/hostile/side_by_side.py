@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,9 @@ WORDS = {
     "crash": "crash",
     "hang": "hang",
 }
+FORKS = hasattr(os, "fork")
+STATUS = "status"
+"""Kind of the line that a process sends once its fork has ended: `["status", -11]`."""
 SECONDS = 180.0
 """A case hangs if it uses no processor time for this long, or uses this much: a hundred times what
 the slowest needs. On an overloaded machine a case may be slow without hanging."""
@@ -47,71 +52,99 @@ LEAST_USED = 0.05
 
 @dataclass
 class Worker:
-    """A process that runs cases on one engine; a new one after a crash or a hang."""
+    """A process that runs cases on one engine; a new one after a crash or a hang.
+
+    Cases that need a process of their own get forks of a second one, where the system has forks.
+    onnxruntime starts in its import: in a fork some of its exits abort.
+    """
 
     engine: str
     folder: str
     seconds: float = SECONDS
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _forked: subprocess.Popen[str] | None = field(default=None, init=False)
 
     def outcome(self, case: Attack) -> tuple[str, str]:
         """Kind of outcome, and a line about it."""
+        if case.alone and FORKS and self.engine != "onnxruntime":
+            return self._outcome_in_fork(case)
         if case.alone:
             self.close()
-        process = self._process or self._started()
-        assert process.stdin is not None, "a pipe"
-        assert process.stdout is not None, "a pipe"
-        process.stdin.write(case.name + "\n")
-        process.stdin.flush()
+        process = self._process = self._process or self._started()
+        _send(process, case)
         line = self._answer(process)
         if line:
             if case.alone and (status := self.close()):
-                return "crash", f"exit status {status} after {line.strip()}"
+                return self._end_of(status, after=line)
             kind, detail = json.loads(line)
             if kind == "wrong":
                 self.close()  # its memory may have been written into
             return kind, detail
         if line is None:
-            process.kill()
-        status = self.close()
+            _kill(process)
+        return self._end_of(self.close(), hangs=line is None)
+
+    def _outcome_in_fork(self, case: Attack) -> tuple[str, str]:
+        """As `outcome`; the fork's exit status follows its line, or comes alone after a crash."""
+        process = self._forked = self._forked or self._started("--forks")
+        _send(process, case)
+        fork = json.loads(self._answer(process) or "0")
+        line = self._answer(process, fork)
+        kind, detail = json.loads(line) if line else ("", "")
+        end = line if kind in ("", STATUS) else self._answer(process, fork)
+        if not end:
+            _kill(process)
+            return self._end_of(self.close(), hangs=end is None)
+        status = json.loads(end)[1]
+        if kind == STATUS:
+            return self._end_of(status)
+        return self._end_of(status, after=line) if status else (kind, detail)
+
+    def _end_of(
+        self, status: int, *, hangs: bool = False, after: str | None = ""
+    ) -> tuple[str, str]:
+        """Outcome of a case whose process did not answer, or ended badly after its answer."""
         log = Path(self.folder, "stacks.txt")
         stacks = log.read_text(errors="replace") if log.exists() else ""
-        if line is None or stacks:  # reading stacks of threads that run may crash the process
+        if hangs or stacks:  # reading stacks of threads that run may crash the process
             return "hang", f"no answer; stacks after {self.seconds:.0f} s:\n{stacks}"
-        return "crash", f"exit status {status}"
+        return "crash", f"exit status {status}{f' after {after.strip()}' if after else ''}"
 
-    def _answer(self, process: subprocess.Popen[str]) -> str | None:
-        """The line about a case, "" if the process ends without, None if it hangs."""
+    def _answer(self, process: subprocess.Popen[str], fork: int = 0) -> str | None:
+        """The next line, "" if the process ends without, None if it hangs, or its fork."""
         assert process.stdout is not None, "a pipe"
         lines = _lines_of(process.stdout)
-        begun = used = processor_seconds(process)
+        begun = used = processor_seconds(process, fork)
         for _ in range(MOST_WAITS):
             with suppress(Empty):
                 return lines.get(timeout=self.seconds)
-            before, used = used, processor_seconds(process)
+            before, used = used, processor_seconds(process, fork)
             if used - before < LEAST_USED or used - begun > self.seconds:
                 return None
         return None
 
-    def _started(self) -> subprocess.Popen[str]:
-        self._process = subprocess.Popen(
+    def _started(self, *options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [
                 *(sys.executable, HERE / "attacks" / "worker.py"),
-                *(self.engine, self.folder, str(0.95 * self.seconds)),
+                *(self.engine, self.folder, str(0.95 * self.seconds), *options),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=self.folder,
+            start_new_session=FORKS,  # so that forks that hang are killed with it
         )
-        return self._process
 
     def close(self) -> int:
-        """End the process; its exit status."""
-        process, self._process = self._process, None
-        if process is None:
-            return 0
+        """End the processes; the first exit status that is not 0."""
+        processes = (self._process, self._forked)
+        self._process = self._forked = None
+        statuses = [self._ended(process) for process in processes if process is not None]
+        return next(filter(None, statuses), 0)
+
+    def _ended(self, process: subprocess.Popen[str]) -> int:
         assert process.stdin is not None, "a pipe"
         assert process.stdout is not None, "a pipe"
         with suppress(OSError):  # it is gone already
@@ -119,6 +152,21 @@ class Worker:
         status = process.wait(self.seconds)
         process.stdout.close()
         return status
+
+
+def _send(process: subprocess.Popen[str], case: Attack) -> None:
+    assert process.stdin is not None, "a pipe"
+    process.stdin.write(case.name + "\n")
+    process.stdin.flush()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a process, and its forks."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _lines_of(pipe: IO[str]) -> SimpleQueue[str]:

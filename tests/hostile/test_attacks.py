@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
-from hostile.side_by_side import ENGINES, KINDS, cases_of, groups, results, summary
+from hostile.side_by_side import (
+    ATTACKS,
+    ENGINES,
+    KINDS,
+    SECONDS,
+    Worker,
+    cases_of,
+    groups,
+    results,
+    summary,
+)
 
 GROUPS = groups()
 OURS = tuple(name for name in ENGINES if name != "onnxruntime")
@@ -44,6 +56,28 @@ def test_crashes_and_wrong_answers_would_be_seen() -> None:
     rows = summary(found, ["onnxruntime"])
     assert [row[:2] for row in rows] == [["bindings", "onnxruntime"], ["feeds", "onnxruntime"]]
     assert rows[0][2 + KINDS.index("crash")] == "1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no signals of this kind")
+@pytest.mark.parametrize("when", ["at once", "at its exit"])
+def test_a_crash_in_a_process_of_its_own_is_seen(when: str, tmp_path: Path) -> None:
+    """The case after it has a process all the same."""
+    worker = Worker("cpu", str(tmp_path))
+    for _ in range(2):
+        kind, detail = worker.outcome(ATTACKS[f"ends: {when}"])
+        assert kind == "crash"
+        assert detail.startswith(f"exit status {-signal.SIGABRT}")
+        assert worker.outcome(ATTACKS["surroundings: PATH is empty"]) == ("right", "")
+    worker.close()
+
+
+@pytest.mark.parametrize("when", ["never", "never at its exit"])
+def test_a_hang_in_a_process_of_its_own_is_seen(when: str, tmp_path: Path) -> None:
+    worker = Worker("cpu", str(tmp_path), seconds=3)
+    assert worker.outcome(ATTACKS[f"ends: {when}"])[0] == "hang"
+    worker.seconds = SECONDS
+    assert worker.outcome(ATTACKS["surroundings: PATH is empty"]) == ("right", "")
+    worker.close()
 
 
 def test_every_file_of_cases_is_read() -> None:

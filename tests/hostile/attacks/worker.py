@@ -1,13 +1,17 @@
 """Runs attacks on one engine: names on stdin, one line of JSON for each on the real stdout.
 
-python worker.py openvino FOLDER SECONDS
+python worker.py openvino FOLDER SECONDS          # all in this process
+python worker.py openvino FOLDER SECONDS --forks  # each in a fork: id, line, exit status
 
 If a case takes longer than SECONDS, the stacks of all threads are written to FOLDER/stacks.txt.
+A fork finds numpy and onnx imported. It imports the engine's modules and starts SDKs itself, since
+the process that is forked opens no session, and ends as a program of its own does.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import io
 import json
 import os
 import sys
@@ -15,6 +19,7 @@ import tempfile
 import traceback
 import warnings
 from pathlib import Path
+from typing import IO
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
@@ -50,19 +55,12 @@ def _is_typed(exc: BaseException, engine: Engine) -> bool:
     )
 
 
-def main() -> None:
-    """Serve until stdin ends."""
-    # Copies, since a case may close or replace the process's own.
-    real, names = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
-    engine_name, place, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    warnings.simplefilter("ignore")
-    os.dup2(2, 1)
-    load_all()
+def serve(engine: Engine, names: IO[str], replies: IO[str], seconds: float) -> None:
+    """Run each named case here, until the names end."""
     with (
-        tempfile.TemporaryDirectory(dir=place) as folder,
-        Path(place, "stacks.txt").open("w") as stacks,
+        tempfile.TemporaryDirectory(dir=engine.folder) as folder,
+        Path(engine.folder, "stacks.txt").open("w") as stacks,
     ):
-        engine = Engine(engine_name, Path(folder))
         for count, line in enumerate(names):
             engine.folder = Path(folder) / str(count)
             engine.folder.mkdir()
@@ -70,8 +68,34 @@ def main() -> None:
             faulthandler.dump_traceback_later(seconds, file=stacks)
             kind, detail = outcome_of(engine, line.strip())
             faulthandler.cancel_dump_traceback_later()
-            real.write(json.dumps([kind, detail[:600]]) + "\n")
-            real.flush()
+            replies.write(json.dumps([kind, detail[:600]]) + "\n")
+            replies.flush()
+
+
+def serve_in_forks(engine: Engine, names: IO[str], replies: IO[str], seconds: float) -> None:
+    """Run each named case in a fork; returns in the forks, and once the names end."""
+    for line in names:
+        child = os.fork()
+        if not child:
+            replies.write(f"{os.getpid()}\n")
+            replies.flush()
+            serve(engine, io.StringIO(line), replies, seconds)
+            return
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        replies.write(json.dumps(["status", status]) + "\n")
+        replies.flush()
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    # Copies, since a case may close or replace the process's own.
+    replies, names = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
+    warnings.simplefilter("ignore")
+    os.dup2(2, 1)
+    load_all()
+    engine, seconds = Engine(sys.argv[1], Path(sys.argv[2])), float(sys.argv[3])
+    run = serve_in_forks if sys.argv[4:] == ["--forks"] else serve
+    run(engine, names, replies, seconds)
 
 
 if __name__ == "__main__":
