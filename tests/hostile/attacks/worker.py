@@ -94,8 +94,15 @@ def main() -> None:
     os.dup2(2, 1)
     load_all()
     engine, seconds = Engine(sys.argv[1], Path(sys.argv[2])), float(sys.argv[3])
-    run = serve_in_forks if sys.argv[4:] == ["--forks"] else serve
-    run(engine, names, replies, seconds)
+    if sys.argv[4:] == ["--forks"]:
+        serve_in_forks(engine, names, replies, seconds)
+    elif engine.name == "opencl":
+        from opencl_builds import reused_builds  # noqa: PLC0415 - imports modules of the EP
+
+        with reused_builds():  # most cases are about one model
+            serve(engine, names, replies, seconds)
+    else:
+        serve(engine, names, replies, seconds)
 
 
 if __name__ == "__main__":
