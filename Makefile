@@ -6,24 +6,39 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
+LINTERS := mypy ruff mypy-windows imports
 
-.PHONY: demo test lint docs bench fuzz soak races exits old-cases oclgrind windows packages release-check clean
+.PHONY: demo test lint $(LINTERS) models docs bench fuzz soak races exits old-cases oclgrind windows packages release-check clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
 
-test: lint
-	$(RUN)/python $(MODELS) >/dev/null
-	$(RUN)/pytest -n 2 --durations 10
+# mypy takes as long as the other linters and the models together. Tests wait for processes that they
+# start, so three at a time keep two cores busy.
+test: $(STAMP)
+	$(MAKE) --jobs 2 $(LINTERS) models
+	$(RUN)/pytest -n 3 --durations 10
 
 lint: $(STAMP)
+	$(MAKE) --jobs 2 $(LINTERS)
+
+ruff: $(STAMP)
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
+
+mypy: $(STAMP)
 	$(RUN)/mypy
+
+mypy-windows: $(STAMP)
 	$(RUN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 -p ort_lite -p eps -p ctx_formats
+
+imports: $(STAMP)
 	$(RUN)/lint-imports
 	$(RUN)/python tests/unit/repo/test_import_cycles.py
 	$(RUN)/deptry .
+
+models: $(STAMP)
+	$(RUN)/python $(MODELS) >/dev/null
 
 # The documentation as a site, in build/site; a broken link is an error.
 docs: $(STAMP)
@@ -58,8 +73,8 @@ soak: $(STAMP)
 oclgrind: $(STAMP)
 	$(RUN)/python tests/parity/check_oclgrind.py
 
-# The tests with Windows' own Python under Wine (Debian's packages), some hours; stopped, it goes on
-# where it was. `make windows SLICES="formats crossing"` runs some of them. 2 GB go into build/windows.
+# The tests with Windows' own Python under Wine (Debian's packages), some hours; `make windows
+# SLICES="formats crossing"` runs some of them. 2 GB go into build/windows.
 windows: $(STAMP)
 	$(RUN)/python tests/windows/check_windows.py $(SLICES)
 
