@@ -56,9 +56,16 @@ def find_unanswered(
                 f"'{name}' has no elements where nothing is selected, and what follows from that "
                 "does not follow from the declared shapes alone, as a context would need"
             )
-            for node in _readers(graph, part, name, selected):
+            for node in _reached_nodes(graph, part.nodes, {name}, selected):
                 unanswered.setdefault(part.owner, {}).setdefault(node, reason)
     return unanswered
+
+
+def find_behind_selections(graph: Graph, mine: set[int]) -> set[int]:
+    """Those of an execution provider's nodes that get no elements where others select nothing."""
+    selected = values_by_selection(graph)
+    outside = (name for name in selected if graph.producer(name) not in mine)
+    return _reached_nodes(graph, sorted(mine), outside, selected) if selected else set()
 
 
 def values_by_selection(graph: Graph) -> frozenset[str]:
@@ -66,6 +73,8 @@ def values_by_selection(graph: Graph) -> frozenset[str]:
 
     A shape of known sizes, or of names that other values have, does not depend on the selection.
     """
+    if not any(_selects(graph, index) for index in range(len(graph.nodes))):
+        return frozenset()
     selected: set[str] = set()
     sized = {dim for info in graph.inputs for dim in _dims(graph, info.name) or ()}
     for index, node in enumerate(graph.nodes):
@@ -137,11 +146,13 @@ def _is_empty_with(dims: tuple[Dim, ...] | None, free: set[str], names: set[str]
     return all(dim >= 0 if isinstance(dim, int) else dim in names for dim in dims)
 
 
-def _readers(graph: Graph, part: Part, name: str, selected: frozenset[str]) -> list[int]:
-    """Nodes of a partition that read `name`, or what the lack of its elements reaches."""
-    reached, readers = {name}, []
-    for index in part.nodes:
+def _reached_nodes(
+    graph: Graph, nodes: Iterable[int], names: Iterable[str], selected: frozenset[str]
+) -> set[int]:
+    """Those of `nodes`, ascending, that the lack of elements of `names` reaches."""
+    reached, readers = set(names), set()
+    for index in nodes:
         if not reached.isdisjoint(graph.node_inputs(index)):
-            readers.append(index)
+            readers.add(index)
             reached.update(selected.intersection(graph.nodes[index].outputs))
     return readers

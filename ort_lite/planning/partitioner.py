@@ -74,7 +74,8 @@ def assign(
     node's depth is the largest number of times that a path to it leaves the EP and comes
     back, and nodes of equal depth form one partition. Equal depth makes each partition
     convex, and no assignment has fewer of them, since a path of depth n needs n. Time is
-    linear in nodes and edges for each EP.
+    linear in nodes and edges for each EP. Only nodes that may have to run elsewhere because
+    the data selects nothing are in partitions of their own.
 
     Args:
         graph: With any number of nodes.
@@ -100,21 +101,20 @@ def assign(
             for i in candidates:
                 refusals.setdefault(i, {})[ep.name] = unasked[owner]
             continue
-        mine = _claim(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
-        groups = _groups(graph, units, mine)
-        left: Mapping[int, str] = {}
-        if judge is not None:
-            stuck = (declined or {}).get(len(eps) - 1, ())
-            left = judge.find_unprofitable(graph, ep, mine, groups, stuck)
-        for i, reason in left.items():
-            refusals.setdefault(i, {})[ep.name] = reason
-        if left:
-            mine -= left.keys()
+        claimed = _claim(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
+        for mine in _divide(ep, graph, claimed):
             groups = _groups(graph, units, mine)
-        for group in groups:
-            _merge(units, owner, group)
-        taken |= mine
-        units.order = _unit_order(graph, units)
+            if judge is not None:
+                stuck = (declined or {}).get(len(eps) - 1, ())
+                left = judge.find_unprofitable(graph, ep, mine, groups, stuck)
+                for i, reason in left.items():
+                    refusals.setdefault(i, {})[ep.name] = reason
+                mine -= left.keys()
+                groups = _groups(graph, units, mine) if left else groups
+            for group in groups:
+                _merge(units, owner, group)
+            taken |= mine
+            units.order = _unit_order(graph, units)
     _require_all(graph, taken, refusals, eps)
     parts = (Part(_owner(units, u), tuple(units.members[u])) for u in units.order)
     return Assignment(tuple(parts), refusals)
@@ -152,6 +152,20 @@ def _claim(
         reason = declined.get(i) or capability.refused.get(i) or "no reason given"
         refusals.setdefault(i, {})[ep.name] = reason
     return mine
+
+
+def _divide(ep: ExecutionProvider, graph: Graph, mine: set[int]) -> list[set[int]]:
+    """The nodes that `ep` takes, by whether they form partitions with each other.
+
+    A run without elements at an input takes the whole partition from an EP that computes none.
+    Nodes behind a selection of another EP are therefore not in one with the nodes before it.
+    """
+    if ep.takes_empty:
+        return [mine]
+    from ort_lite.planning.data_sizes import find_behind_selections  # noqa: PLC0415 - lazy: reload
+
+    behind = find_behind_selections(graph, mine)
+    return [mine - behind, behind] if behind else [mine]
 
 
 def _empty_nodes(graph: Graph, candidates: frozenset[int]) -> frozenset[int]:

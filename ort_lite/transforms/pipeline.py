@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ctx_formats.onnx_model import TensorType
 from ort_lite.model.bodies import map_bodies, walk_nodes
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.session_log import get_logger
@@ -26,7 +27,7 @@ from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ctx_formats.onnx_model import GraphDef, Model
+    from ctx_formats.onnx_model import GraphDef, Model, ValueInfo
     from ort_lite.transforms.fold_constants import Evaluate
     from ort_lite.transforms.known_shapes import InferTypes
 
@@ -39,6 +40,8 @@ MAX_DEPTH = 64
 INLINE_ROUNDS = 12
 """A branch that comes out tells inference more, and so settles the conditions of other branches: so
 often they are looked at again."""
+SIZE_ROUNDS = 4
+"""Constants of sizes that are computed from constants, and so on."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -99,6 +102,8 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
         fired += Counter({insert_casts.NAME: count})
         model = replace(model, graph=graph)
     model = _apply_all(model, settings, fired)
+    if not plain and settings.infer is not None:
+        model = _size_constants(model, settings, settings.infer, fired)
     if not plain and settings.infer is not None and inline_if.NAME not in settings.disabled:
         model = _inline_ifs(model, settings, settings.infer, fired)
     for name, count in fired.items():
@@ -117,6 +122,42 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
     )
     fired.update(work.fired)
     return model if graph is model.graph else replace(model, graph=graph)
+
+
+def _size_constants(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
+    """`model` after inference again, where folded constants decide the sizes of others.
+
+    PyTorch pads with ConstantOfShape of a size that is computed; it is known once that is folded.
+    """
+    settings = replace(settings, all_inferred=False)
+    for _ in range(SIZE_ROUNDS):
+        before = _unsized_constants(model.graph)
+        if not before:
+            break
+        inferred = infer(model)
+        if _unsized_constants(inferred.graph) == before:
+            break
+        model = _apply_all(inferred, settings, fired)
+    return model
+
+
+def _unsized_constants(graph: GraphDef) -> set[str]:
+    """Results of unknown shape that are computed from constants alone."""
+    constants = graph.initializers.keys() - {info.name for info in graph.inputs}
+    return {
+        name
+        for node in graph.nodes
+        if all(not name or name in constants for name in node.inputs)
+        for name in node.outputs
+        if name and not _has_fixed_shape(graph.value_info.get(name))
+    }
+
+
+def _has_fixed_shape(info: ValueInfo | None) -> bool:
+    shape = info.type.shape if info is not None and isinstance(info.type, TensorType) else None
+    return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
 def _inline_ifs(

@@ -39,19 +39,43 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
         threshold: Of intersection over union; equality does not suppress.
     """
     order = np.argsort(-scores, kind="stable")
-    area = np.prod(high - low, axis=0)[order]
     low, high = low[:, order], high[:, order]
+    parts = _distant_parts(low, high) if order.size > _BLOCK else []
+    if len(parts) < 2:
+        return order[_kept_of(low, high, limit, threshold)]
+    kept = [part[_kept_of(low[:, part], high[:, part], limit, threshold)] for part in parts]
+    return order[np.sort(np.concatenate(kept))[:limit]]
+
+
+def _distant_parts(low: Array, high: Array) -> list[Array]:
+    """Places of boxes [n], ascending, in parts that share no point with each other.
+
+    Detectors of many classes move the boxes of each class to a place of its own and suppress the
+    boxes of all classes at once.
+    """
+    for axis in (0, 1):
+        along = np.argsort(low[axis], kind="stable")
+        reach = np.maximum.accumulate(high[axis][along])
+        gaps = np.flatnonzero(low[axis][along][1:] >= reach[:-1]) + 1
+        if gaps.size:
+            return [np.sort(part) for part in np.split(along, gaps)]
+    return []
+
+
+def _kept_of(low: Array, high: Array, limit: int, threshold: float) -> Array:
+    """As `kept_boxes`, of boxes with the best first; their places, ascending."""
+    places = np.arange(low.shape[1])
+    area = np.prod(high - low, axis=0)
     kept: list[int] = []
-    while order.size and len(kept) < limit:
+    while places.size and len(kept) < limit:
         # A block at a time: the best ones among themselves, then all others against the kept.
-        head = slice(0, _BLOCK)
-        among = _overlap_mask(
-            (low[:, head], high[:, head], area[head]), (low, high, area), threshold
-        )
-        chosen = _first_free(among[:, head])[: limit - len(kept)]
-        kept.extend(order[chosen].tolist())
-        left = np.flatnonzero(~among[chosen, _BLOCK:].any(0)) + _BLOCK
-        order, low, high, area = order[left], low[:, left], high[:, left], area[left]
+        head = (low[:, :_BLOCK], high[:, :_BLOCK], area[:_BLOCK])
+        chosen = _first_free(_overlap_mask(head, head, threshold))[: limit - len(kept)]
+        kept.extend(places[chosen].tolist())
+        best = (low[:, chosen], high[:, chosen], area[chosen])
+        rest = (low[:, _BLOCK:], high[:, _BLOCK:], area[_BLOCK:])
+        left = np.flatnonzero(~_overlap_mask(best, rest, threshold).any(0)) + _BLOCK
+        places, low, high, area = places[left], low[:, left], high[:, left], area[left]
     return np.array(kept, np.int64)
 
 

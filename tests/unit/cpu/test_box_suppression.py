@@ -1,0 +1,45 @@
+"""NonMaxSuppression of many boxes keeps those that onnxruntime keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper
+import onnxruntime
+import pytest
+
+import ort_lite as ort
+
+
+@pytest.mark.parametrize("apart", [0.0, 50.0], ids=["together", "in classes"])
+@pytest.mark.parametrize("limit", [7, 4000])
+def test_many_boxes_are_suppressed_as_in_onnxruntime(apart: float, limit: int) -> None:
+    """Detectors move the boxes of each class to a place of their own: 20 classes of 100 boxes."""
+    random = np.random.default_rng(11)
+    corners = random.uniform(0, 30, (20, 100, 2)) + apart * np.arange(20)[:, None, None]
+    sizes = random.uniform(1, 12, (20, 100, 2))
+    boxes = np.concatenate([corners, corners + sizes], axis=2).reshape(1, 2000, 4)
+    feeds = {
+        "boxes": boxes.astype(np.float32),
+        "scores": random.permutation(2000).astype(np.float32).reshape(1, 1, 2000),
+        "limit": np.array([limit], np.int64),
+        "overlap": np.array([0.3], np.float32),
+    }
+    node = onnx.helper.make_node("NonMaxSuppression", list(feeds), ["kept"])
+    types = {"limit": onnx.TensorProto.INT64}
+    graph = onnx.helper.make_graph(
+        [node],
+        "boxes",
+        [
+            onnx.helper.make_tensor_value_info(
+                name, types.get(name, onnx.TensorProto.FLOAT), value.shape
+            )
+            for name, value in feeds.items()
+        ],
+        [onnx.helper.make_tensor_value_info("kept", onnx.TensorProto.INT64, [None, 3])],
+    )
+    opset = [onnx.helper.make_opsetid("", 11)]
+    data = onnx.helper.make_model(graph, ir_version=8, opset_imports=opset).SerializeToString()
+    (right,) = onnxruntime.InferenceSession(data).run(None, feeds)
+    (kept,) = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+    assert len(right) > min(limit, 30) - 1
+    np.testing.assert_array_equal(kept, right)

@@ -1,0 +1,39 @@
+"""Sizes that folded constants decide are known, as where PyTorch pads a tensor of free sizes."""
+
+from __future__ import annotations
+
+from unit.transforms.transformed import agrees, floats, parsed
+
+X = {"x": floats(3, 4)}
+
+
+def test_an_empty_constant_of_a_computed_size_is_folded() -> None:
+    """PyTorch's pads are two for each axis, and as many zeros as are missing: here none."""
+    proto = parsed(
+        """g (float[h, w] x) => (float[a, b] z)
+        <int64[1] zero = {0}, int64[1] four = {4}, int64[2] pairs = {-1, 2}, float none = {0.0},
+         int64[1] first = {-1}, int64[1] last = {-9223372036854775807}, int64[1] flat = {-1},
+         int64[1] one = {1}> {
+        s = Shape(x) h1 = Slice(s, zero, one) o = Sub(h1, h1) t = Concat<axis = 0>(o, h1, o, o)
+        n = Shape(t) missing = Sub(four, n) more = ConstantOfShape<value = int64[1] {0}>(missing)
+        all = Concat<axis = 0>(t, more) rows = Reshape(all, pairs)
+        turned = Slice(rows, first, last, zero, first) columns = Transpose<perm = [1, 0]>(turned)
+        p = Reshape(columns, flat) z = Pad(x, p, none) }""".replace(
+            "zero, one)", "zero, four_1)"
+        ).replace("int64[1] flat = {-1}", "int64[1] flat = {-1}, int64[1] four_1 = {1}")
+    )
+    ran = agrees(proto, X)
+    assert "ConstantOfShape" not in ran.left
+
+
+def test_constants_that_decide_the_size_of_others_are_all_folded() -> None:
+    proto = parsed(
+        """g (float[h, w] x) => (float[a, b, c] z)
+        <int64 start = {0}, int64 step = {1}, int64[1] zero = {0}> {
+        s = Shape(x) c = Shape(s) n = Squeeze(c) ramp = Range(start, n, step) k = Shape(ramp)
+        ones = ConstantOfShape<value = float[1] {1.0}>(k) m = Sum(ones, ones)
+        q = Unsqueeze(x, zero) u = Unsqueeze(m, zero) v = Unsqueeze(u, zero)
+        t = Transpose<perm = [2, 1, 0]>(v) z = Mul(q, t) }"""
+    )
+    ran = agrees(proto, X)
+    assert ran.left == ["Unsqueeze", "Mul"]
