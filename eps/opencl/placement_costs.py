@@ -21,8 +21,11 @@ _CPU = PlacementCosts(
     math_rate=2_500,
     compile=150_000,
     free_factor=1.5,  # a program for each set of shapes
+    opening=900_000,
 )
-_GPU = replace(ASSUMED_GPU_COSTS, compile=_CPU.compile, free_factor=_CPU.free_factor)
+_GPU = replace(
+    ASSUMED_GPU_COSTS, compile=_CPU.compile, free_factor=_CPU.free_factor, opening=200_000
+)
 _BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "ACCELERATOR": _GPU}
 
 

@@ -29,6 +29,7 @@ class PlacementCosts:
         math_rate: Exponentials, logarithms and the like in a microsecond.
         compile: Microseconds that the compile of one more partition takes.
         free_factor: Of launch, crossing, call and compile, where shapes are not known beforehand.
+        opening: Microseconds of processor time until the device can be used, once in a process.
         composes: Whether an operator is several calls, and a convolution a copy and a product.
     """
 
@@ -42,6 +43,7 @@ class PlacementCosts:
     math_rate: float
     compile: float
     free_factor: float = 1
+    opening: float = 0
     composes: bool = False
 
 
@@ -72,4 +74,5 @@ def find_least_costs(devices: Sequence[PlacementCosts]) -> PlacementCosts:
         math_rate=max(one.math_rate for one in devices),
         compile=min(one.compile for one in devices),
         free_factor=min(one.free_factor for one in devices),
+        opening=min(one.opening for one in devices),
     )

@@ -114,10 +114,10 @@ def may_pay(
     *,
     nodes: Iterable[int] | None = None,
 ) -> bool:
-    """Whether some nodes of a graph, or of a body in one, could pay on an EP of these costs.
+    """Whether some nodes of a graph, or of a body in one, could pay on an EP that is not open.
 
     Each node counts that would save anything, whether or not the EP supports it, and of crossings
-    one output alone: no partition does better, so that False is certain.
+    one output alone: no partition does better. Opening the EP has to come back as a compile has.
 
     Args:
         graph: Any graph.
@@ -130,7 +130,7 @@ def may_pay(
     folded = find_folded(graph)
     work = [estimate_work(graph, node) for node in offered if node not in folded]
     saved = sum(max(0.0, one.microseconds(at_home) - one.microseconds(costs)) for one in work)
-    share = costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
+    share = (costs.compile + costs.opening) / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
     if saved > costs.launch + share + costs.crossing:
         return True
     return any(

@@ -41,10 +41,13 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
     order = np.argsort(-scores, kind="stable")
     low, high = low[:, order], high[:, order]
     parts = _distant_parts(low, high) if order.size > _BLOCK else []
-    if len(parts) < 2:
-        return order[_kept_of(low, high, limit, threshold)]
-    kept = [part[_kept_of(low[:, part], high[:, part], limit, threshold)] for part in parts]
-    return order[np.sort(np.concatenate(kept))[:limit]]
+    if parts:
+        kept = [part[_kept_of(low[:, part], high[:, part], limit, threshold)] for part in parts]
+        places = np.sort(np.concatenate(kept))[:limit]
+    else:
+        places = _kept_of(low, high, limit, threshold)
+    indices: Array = order[places]
+    return indices
 
 
 def _distant_parts(low: Array, high: Array) -> list[Array]:

@@ -235,6 +235,9 @@ def test_work_that_saves_more_than_launch_crossing_and_compile_may_pay() -> None
     )
     assert may_pay(graph, costs(launch=saved - 4), here)  # 2 to cross, 1 of the compile
     assert not may_pay(graph, costs(launch=saved - 2), here)
+    # The opening counts as the compile does, over 2,000 runs.
+    assert may_pay(graph, costs(launch=saved - 9, opening=8_000), here)
+    assert not may_pay(graph, costs(launch=saved - 9, opening=14_000), here)
 
 
 def test_the_least_costs_are_the_best_of_each_kind() -> None:

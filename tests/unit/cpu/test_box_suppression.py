@@ -18,7 +18,7 @@ def test_many_boxes_are_suppressed_as_in_onnxruntime(apart: float, limit: int) -
     corners = random.uniform(0, 30, (20, 100, 2)) + apart * np.arange(20)[:, None, None]
     sizes = random.uniform(1, 12, (20, 100, 2))
     boxes = np.concatenate([corners, corners + sizes], axis=2).reshape(1, 2000, 4)
-    feeds = {
+    feeds: dict[str, np.ndarray] = {
         "boxes": boxes.astype(np.float32),
         "scores": random.permutation(2000).astype(np.float32).reshape(1, 1, 2000),
         "limit": np.array([limit], np.int64),
