@@ -275,7 +275,7 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
 
                 assignment = keep_whole(graph, rules.eps, assignment, judge)
             if rules.reloaded:
-                from ort_lite.planning.data_sizes import find_unanswered  # noqa: PLC0415 - lazy: reload
+                from ort_lite.planning.reloaded_parts import find_unanswered  # noqa: PLC0415 - lazy: reload
 
                 unanswered = find_unanswered(graph, rules.eps, assignment.parts)
                 for owner, reasons in unanswered.items():
