@@ -42,10 +42,10 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
     low, high = low[:, order], high[:, order]
     parts = _distant_parts(low, high) if order.size > _BLOCK else []
     if parts:
-        kept = [part[_kept_of(low[:, part], high[:, part], limit, threshold)] for part in parts]
+        kept = [part[_suppress(low[:, part], high[:, part], limit, threshold)] for part in parts]
         places = np.sort(np.concatenate(kept))[:limit]
     else:
-        places = _kept_of(low, high, limit, threshold)
+        places = _suppress(low, high, limit, threshold)
     indices: Array = order[places]
     return indices
 
@@ -65,7 +65,7 @@ def _distant_parts(low: Array, high: Array) -> list[Array]:
     return []
 
 
-def _kept_of(low: Array, high: Array, limit: int, threshold: float) -> Array:
+def _suppress(low: Array, high: Array, limit: int, threshold: float) -> Array:
     """As `kept_boxes`, of boxes with the best first; their places, ascending."""
     places = np.arange(low.shape[1])
     area = np.prod(high - low, axis=0)
