@@ -169,34 +169,43 @@ class _Overlaps:
     def __init__(
         self, inputs: Sequence[Value], steps: Sequence[SlotStep], outputs: Sequence[int]
     ) -> None:
-        self._arrays = [
-            (FIRST_INPUT + number, value)
-            for number, value in enumerate(inputs)
-            if isinstance(value, np.ndarray)
-        ]
-        self._slots: dict[int, list[int]] = {}
-        for number, value in enumerate(inputs):
-            if isinstance(value, DeviceTensor):
-                self._slots.setdefault(value.data_ptr(), []).append(FIRST_INPUT + number)
-        self._steps = steps
+        self._inputs, self._steps = inputs, steps
         self._makers = {slot: n for n, step in enumerate(steps) for slot in step.outputs}
         self._outputs = frozenset(outputs)
+        slots = range(FIRST_INPUT, FIRST_INPUT + len(inputs))
+        self._returns_inputs = not self._outputs.isdisjoint(slots)
+        self._tensors: dict[int, list[int]] | None = None
 
     def is_read_later(self, place: Place, slot: int) -> bool:
         """Whether memory that one partition writes to is an input that is read after that."""
-        if isinstance(place, np.ndarray):
-            shared = [s for s, array in self._arrays if np.may_share_memory(place, array)]
-        elif isinstance(place, DeviceTensor):
-            shared = self._slots.get(place.data_ptr(), [])
-        else:
-            return False
+        maker = self._makers.get(slot)
+        if maker == len(self._steps) - 1 and not self._returns_inputs:
+            return False  # a decoder has dozens of outputs, and one partition
+        shared = self._slots_in(place)
         if not shared:
             return False
-        maker = self._makers.get(slot)
         if maker is None or not self._outputs.isdisjoint(shared):
             return True
         later = (step.inputs for step in self._steps[maker + 1 :])
         return any(read in shared for reads in later for read in reads)
+
+    def _slots_in(self, place: Place) -> list[int]:
+        """Slots of the inputs that share memory with a place."""
+        inputs = enumerate(self._inputs, FIRST_INPUT)
+        if isinstance(place, np.ndarray):
+            return [
+                slot
+                for slot, value in inputs
+                if isinstance(value, np.ndarray) and np.may_share_memory(place, value)
+            ]
+        if not isinstance(place, DeviceTensor):
+            return []
+        if self._tensors is None:
+            self._tensors = {}
+            for slot, value in inputs:
+                if isinstance(value, DeviceTensor):
+                    self._tensors.setdefault(value.data_ptr(), []).append(slot)
+        return self._tensors.get(place.data_ptr(), [])
 
 
 def _memory_of(runnable: Runnable) -> DeviceMemory | None:
