@@ -18,7 +18,7 @@ from ctx_formats.copied_file import COPY_LIMIT
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="files in use cannot be changed there")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is in use")
 CPU = "CPUExecutionProvider"
 SHORT = {
     "cpu": ("plain", "plain_external", "compiler"),

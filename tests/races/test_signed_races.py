@@ -17,7 +17,7 @@ from ctx_formats.signatures import read_signed
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="files in use cannot be changed there")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is in use")
 LOADS = 6
 RACES = [
     ("CPUExecutionProvider", "plain"),
