@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("ctx_formats", "ort_lite", "eps", "benchmarks", "examples", ".ci")
@@ -61,33 +58,48 @@ NAMED_TWICE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names that a module gives to things.
+
+    Attributes:
+        path: Of the module, from the repository's root.
+        values: Variables, parameters and attributes that it gives a value to.
+    """
+
+    path: str
+    values: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+
+
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
+def modules() -> tuple[Names, ...]:
+    """The names of each module; its syntax tree is walked once and not kept."""
     return tuple(
-        (path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
+        names_in(path)
         for folder in FOLDERS
         for path in sorted((ROOT / folder).rglob("*.py"))
         if "__pycache__" not in path.parts
     )
 
 
-def bound_names(tree: ast.Module) -> Iterator[str]:
-    """Variables, parameters and attributes that a module gives a value to."""
-    for node in ast.walk(tree):
+def names_in(path: Path) -> Names:
+    names = Names(path.relative_to(ROOT).as_posix())
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.arg):
-            yield node.arg
+            names.values.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+            names.values.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
+            names.values.add(node.attr)
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            yield node.name
-
-
-def functions(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
+            names.values.add(node.name)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.functions.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            names.classes.add(node.name)
+    return names
 
 
 def is_participle(name: str) -> bool:
@@ -105,9 +117,9 @@ def test_what_counts_as_a_participle() -> None:
 
 def test_no_value_is_named_by_its_history() -> None:
     named = {
-        (path, name)
-        for path, tree in modules()
-        for name in bound_names(tree)
+        (module.path, name)
+        for module in modules()
+        for name in module.values
         if name.strip("_") in HISTORY
     }
     assert named == NAMED_BY_HISTORY.keys()
@@ -115,9 +127,9 @@ def test_no_value_is_named_by_its_history() -> None:
 
 def test_functions_are_verbs_not_bare_participles() -> None:
     named = {
-        (path, name)
-        for path, tree in modules()
-        for name in functions(tree)
+        (module.path, name)
+        for module in modules()
+        for name in module.functions
         if is_participle(name) or name.strip("_") in HISTORY
     }
     assert named == NAMED_BY_PARTICIPLE.keys()
@@ -125,8 +137,8 @@ def test_functions_are_verbs_not_bare_participles() -> None:
 
 def test_no_two_public_classes_have_one_name() -> None:
     places = defaultdict(set)
-    for path, tree in modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(path)
+    for module in modules():
+        for name in module.classes:
+            if not name.startswith("_"):
+                places[name].add(module.path)
     assert {name for name, paths in places.items() if len(paths) > 1} == NAMED_TWICE.keys()
