@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def processor_seconds(process: subprocess.Popen[str], fork: int = 0) -> float:
     """Processor time of a process, without that of its children; 0.0 if it is gone.
 
+    Wine 8 reports the caller's own time instead, which hardly grows while it waits.
+
     Args:
         process: It, or the one that forks.
         fork: The id of its fork, to ask for that one.
