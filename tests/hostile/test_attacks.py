@@ -33,6 +33,7 @@ KNOWN = {
     ("openvino", "feeds: NaN and infinity"): "wrong",  # docs/robustness.md
 }
 """Outcomes that are wrong and documented."""
+NEEDS_FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 
 
 @pytest.mark.parametrize(("engine", "group"), PAIRS)
@@ -58,7 +59,7 @@ def test_crashes_and_wrong_answers_would_be_seen() -> None:
     assert rows[0][2 + KINDS.index("crash")] == "1"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no signals of this kind")
+@NEEDS_FORKS
 @pytest.mark.parametrize("when", ["at once", "at its exit"])
 def test_a_crash_in_a_process_of_its_own_is_seen(when: str, tmp_path: Path) -> None:
     """The case after it has a process all the same."""
@@ -71,6 +72,7 @@ def test_a_crash_in_a_process_of_its_own_is_seen(when: str, tmp_path: Path) -> N
     worker.close()
 
 
+@NEEDS_FORKS
 @pytest.mark.parametrize("when", ["never", "never at its exit"])
 def test_a_hang_in_a_process_of_its_own_is_seen(when: str, tmp_path: Path) -> None:
     worker = Worker("cpu", str(tmp_path), seconds=3)
