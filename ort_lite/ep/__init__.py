@@ -157,6 +157,7 @@ _HOMES = {
     ),
     "ort_lite.model.graph": ("Graph",),
     "ort_lite.model.sparse_constants": ("dense_array",),
+    "ort_lite.model.computed_shapes": ("may_contain_zero",),
     "ort_lite.model.static_shapes": ("infer_static_shapes",),
     "ort_lite.model.tensor_values": ("numpy_dtype", "onnx_data_type", "to_numpy", "type_string"),
     "ort_lite.model.type_text": ("element_text", "type_text"),
@@ -293,6 +294,7 @@ if TYPE_CHECKING:
     from ort_lite.kernel_type_str import KernelTypeStrResolver as KernelTypeStrResolver
     from ort_lite.kernel_type_str import OpIdentifier as OpIdentifier
     from ort_lite.kernel_type_str import places_of_schema as places_of_schema
+    from ort_lite.model.computed_shapes import may_contain_zero as may_contain_zero
     from ort_lite.model.graph import Graph as Graph
     from ort_lite.model.sparse_constants import dense_array as dense_array
     from ort_lite.model.static_shapes import infer_static_shapes as infer_static_shapes

@@ -1,6 +1,7 @@
 """Values that have no elements in some runs, whatever the sizes of the model's inputs.
 
-NonMaxSuppression finds no box, NonZero nothing that is not zero. An execution provider that takes
+NonMaxSuppression finds no box, NonZero nothing that is not zero, and what is padded needs no
+padding. An execution provider that takes
 no values without elements is then replaced for the run (`ort_lite.planning.empty_runs`).
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
+from ort_lite.model.computed_shapes import may_contain_zero
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 SELECTING = frozenset(("Compress", "NonMaxSuppression", "NonZero"))
 """Operators of ai.onnx that may select nothing from inputs that have elements."""
+
+EXPANDING = frozenset(("ConstantOfShape", "Expand"))
+"""Operators of ai.onnx whose last input is the shape of their output."""
 
 UPDATING = frozenset(("Scatter", "ScatterElements", "ScatterND"))
 """Operators of ai.onnx whose output has the shape of their first input, whatever they write."""
@@ -52,6 +57,8 @@ def values_by_selection(graph: Graph) -> frozenset[str]:
 def _selects(graph: Graph, index: int) -> bool:
     if _is_one_of(graph, index, SELECTING):
         return True
+    if _is_one_of(graph, index, EXPANDING):
+        return may_contain_zero(graph, graph.nodes[index].inputs[-1])
     return any(
         _selects(body, i) for body in graph.bodies(index).values() for i in range(len(body.nodes))
     )

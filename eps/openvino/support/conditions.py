@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
+from eps.openvino.support.expansions import check_expansion
 from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.slices import check_slice
 from ort_lite.ep import to_numpy
@@ -247,8 +248,10 @@ CONDITIONS: Mapping[str, Condition] = {
     "Attention": _check_attention,
     "AveragePool": _check_pool,
     "BitShift": _check_shift,
+    "ConstantOfShape": check_expansion,
     "Conv": _check_conv,
     "DequantizeLinear": _check_dequantize,
+    "Expand": check_expansion,
     "GRU": _check_rnn,
     "Gather": check_gather,
     "GatherND": check_gather_nd,

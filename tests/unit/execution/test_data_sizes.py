@@ -162,6 +162,8 @@ def test_the_reason_names_the_value(tmp_path: Path) -> None:
             "i = NonZero(x) t = Transpose(i) g = GatherND(x, t) e = Exp(g) y = ScatterND(x, t, e)",
             {"i", "t", "g", "e"},
         ),
+        ("s = Shape(x) d = Sub(s, s) e = Expand(x, d) y = Exp(e)", {"e", "y"}),
+        ("s = Shape(x) e = Expand(x, s) y = Exp(e)", set()),
         ("y = Relu(x)", set()),
     ],
 )

@@ -1,0 +1,23 @@
+"""Expansions to shapes that are computed and may contain a zero (seen with 2026.4.1).
+
+OpenVINO moves a Broadcast behind the elementwise node that reads it, and computes the shape there
+as the maximum of both shapes. Where one has a dimension of 0 and the other of 1, the result has 1,
+and its elements are not the model's. A Concat of several such values writes beyond its memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.ep import may_contain_zero
+
+if TYPE_CHECKING:
+    from eps.openvino.support.node_facts import NodeFacts
+
+
+def check_expansion(node: NodeFacts) -> str:
+    """Decline a shape whose elements are not all known to be other than zero."""
+    shape = node.node.inputs[-1]
+    if may_contain_zero(node.graph, shape):
+        return f"'{shape}' may contain a zero, and values without elements are expanded wrong"
+    return ""

@@ -1,0 +1,77 @@
+"""ConstantOfShape and Expand to shapes that may contain a zero: the CPU EP computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import onnxruntime
+import pytest
+
+import ort_lite as ort
+
+OPENVINO, CPU = "OpenVINOExecutionProvider", "CPUExecutionProvider"
+CONSTANTS = "int64[1] four = {4}, int64[1] two = {2}, int64[1] zero = {0}, float half = {0.5}"
+
+
+def model(body: str) -> bytes:
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[r, 4] x, int64[1] p) => (float[m, n] y) <{CONSTANTS}> {{ {body} }}"""
+    )
+    return proto.SerializeToString()
+
+
+def start(data: bytes) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    return ort.InferenceSession(data, options, providers=[OPENVINO])
+
+
+def nodes_of(session: ort.InferenceSession, provider: str) -> set[str]:
+    parts = (part for part in session.explain().partitions if part.ep == provider)
+    return {node.op_type for part in parts for node in part.nodes}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = Concat<axis = 0>(p, four) c = ConstantOfShape(s) e = Add(c, half) "
+        "t = ReduceSum<keepdims = 1>(x) y = Mul(e, t)",
+        "s = Concat<axis = 0>(p, four) e = Expand(half, s) t = ReduceSum<keepdims = 1>(x) "
+        "y = Mul(e, t)",
+        "d = Sub(two, p) s = Concat<axis = 0>(d, four) c = ConstantOfShape(s) y = Add(c, half)",
+    ],
+    ids=["filled", "expanded", "difference"],
+)
+def test_a_computed_shape_with_a_zero_gives_no_elements(body: str) -> None:
+    data = model(body)
+    with start(data) as session:
+        session.disable_fallback()
+        assert nodes_of(session, CPU) & {"ConstantOfShape", "Expand"}
+        for size in (1, 0, 2, 0):
+            feed = {"x": np.ones((3, 4), np.float32), "p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            assert result.shape == right.shape
+            np.testing.assert_array_equal(result, right)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = Shape(x) c = ConstantOfShape(s) e = Add(c, half) y = Add(x, e)",
+        "s = Shape(x) r = Gather(s, zero) t = Add(r, r) u = Concat<axis = 0>(t, four) "
+        "e = Expand(half, u) q = Concat<axis = 0>(x, x) y = Mul(q, e)",
+        "s = Shape(x) m = Mul(s, two) k = Max(m, p) e = Expand(half, k) t = ReduceSum(x) "
+        "y = Mul(e, t)",
+    ],
+    ids=["shape", "sum", "largest"],
+)
+def test_shapes_without_a_zero_stay_on_openvino(body: str) -> None:
+    data = model(body)
+    with start(data) as session:
+        assert not nodes_of(session, CPU)
+        feed = {"x": np.ones((3, 4), np.float32), "p": np.array([2])}
+        feed = {info.name: feed[info.name] for info in session.get_inputs()}
+        (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+        np.testing.assert_array_equal(session.run(None, feed)[0], right)
