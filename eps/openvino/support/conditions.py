@@ -244,6 +244,12 @@ def _check_dequantize(node: NodeFacts) -> str:
     return "blocks are scaled wrong before release 2026" if wrong else ""
 
 
+def _check_unique(node: NodeFacts) -> str:
+    shape = node.shape(0)
+    fixed = shape is not None and all(isinstance(size, int) for size in shape)
+    return "" if fixed else "of a value without elements it returns those of an earlier run"
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "Attention": _check_attention,
     "AveragePool": _check_pool,
@@ -273,6 +279,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Squeeze": _require_constant(1, "axes"),
     "Tile": _check_tile,
     "Trilu": _check_trilu,
+    "Unique": _check_unique,
     "Unsqueeze": _require_constant(1, "axes"),
     **dict.fromkeys(
         [

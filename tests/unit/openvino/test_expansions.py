@@ -75,3 +75,17 @@ def test_shapes_without_a_zero_stay_on_openvino(body: str) -> None:
         feed = {info.name: feed[info.name] for info in session.get_inputs()}
         (right,) = onnxruntime.InferenceSession(data).run(None, feed)
         np.testing.assert_array_equal(session.run(None, feed)[0], right)
+
+
+def test_unique_elements_of_no_element_are_none() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[r, 4] x, int64[1] p) => (float[m] y) <int64[1] zero = {0}> {
+        t = Slice(x, zero, p, zero) y = Unique(t) }"""
+    )
+    data = proto.SerializeToString()
+    with start(data) as session:
+        for size in (2, 0, 1):
+            feed = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            np.testing.assert_array_equal(session.run(None, feed)[0], right)
