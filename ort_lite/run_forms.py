@@ -136,7 +136,7 @@ class RunForms(SessionAnswers):
             with logging_as(self._log_scope):
                 log.warning("%s", mismatch)
         if output_names:
-            results = [results[self._state.signature.position(name)] for name in output_names]
+            results = self._state.signature.select(results, output_names)
         return hand_out(results)
 
     def _note_run(self, model: PreparedModel) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ort_lite.ep.device_tensors import Place
     from ort_lite.ep.interface import Runnable, Value
-    from ort_lite.execution.slots import PartitionProgram, PartitionStep, SlotStep
+    from ort_lite.execution.slots import PartitionProgram, SlotStep
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,50 +40,50 @@ def run_bound(
         InvalidArgument: An output has another type or shape than its place.
         EPFail: A partition failed.
     """
-    outputs = list(zip(program.outputs, places, strict=True))
-    run = BoundRun(program.partitions, program.steps, values, outputs)
-    results = program.run_with(run.execute, values)
-    return run.settle(results, program.copied, program.output_names)
+    run = BoundRun(program, values, places)
+    return run.settle(program.run_with(run.execute, values))
 
 
 class BoundRun:
     """One run of the partitions of a graph whose outputs have places."""
 
     def __init__(
-        self,
-        partitions: Sequence[PartitionStep],
-        steps: Sequence[SlotStep],
-        inputs: Sequence[Value],
-        outputs: Sequence[tuple[int, Place]],
+        self, program: PartitionProgram, inputs: Sequence[Value], places: Sequence[Place]
     ) -> None:
         """Find the place of every value that a partition makes.
 
+        A decoder has dozens of tensors and one partition, so that no function is called for each
+        of them here; see `_Overlaps` for graphs of several partitions.
+
         Args:
-            partitions: In the order in which they run.
-            steps: Their slots.
-            inputs: Of the graph; their slots begin at FIRST_INPUT.
-            outputs: Slot and place of each output of the graph.
+            program: The graph's partitions.
+            inputs: Of the graph.
+            places: Of each output of the graph.
         """
-        self._partitions = partitions
-        self._places_of_outputs = [place for _, place in outputs]
-        self._memories = [_memory_of(partition.runnable) for partition in partitions]
+        steps = program.steps
+        self._partitions, self._steps = program.partitions, steps
+        self._copied, self._names = program.copied, program.output_names
+        self._places_of_outputs = places
+        self._memories = [_memory_of(partition.runnable) for partition in self._partitions]
         self._places: dict[int, Place] = {}
-        for step, memory in zip(steps, self._memories, strict=True):
-            if memory is not None:
-                readers = self._slots_read_on(memory, steps)
-                self._places |= {slot: memory for slot in step.outputs if slot in readers}
-        self._steps = steps
+        if len(steps) > 1:
+            for step, memory in zip(steps, self._memories, strict=True):
+                if memory is not None:
+                    readers = self._slots_read_on(memory, steps)
+                    self._places |= {slot: memory for slot in step.outputs if slot in readers}
         self._on_host: dict[int, tuple[DeviceTensor, Array]] = {}
-        overlaps = _Overlaps(inputs, steps, [slot for slot, _ in outputs])
+        lone = len(steps) == 1 and not any(self._copied)  # nothing runs after its outputs are there
+        overlaps = None if lone else _Overlaps(inputs, steps, program.outputs)
         arrays: list[Array] = []
-        for slot, place in outputs:
+        for slot, place in zip(program.outputs, places, strict=True):
             if isinstance(place, np.ndarray):
                 is_shared = any(np.may_share_memory(place, other) for other in arrays)
                 arrays.append(place)
                 if is_shared:
                     continue
-            if place is not None and not overlaps.is_read_later(place, slot):
-                self._places[slot] = place
+            if place is None or (overlaps is not None and overlaps.is_read_later(place, slot)):
+                continue
+            self._places[slot] = place
 
     def _slots_read_on(self, memory: DeviceMemory, steps: Sequence[SlotStep]) -> set[int]:
         return {
@@ -100,7 +100,13 @@ class BoundRun:
             EPFail: It failed.
         """
         partition, memory = self._partitions[index], self._memories[index]
-        arguments = [self._bring(value, memory) for value in arguments]
+        arguments = [
+            value
+            if type(value) is np.ndarray
+            or (memory is not None and getattr(value, "memory", None) is memory)
+            else self._bring(value, memory)
+            for value in arguments
+        ]
         if not hasattr(partition.runnable, "run_bound"):
             results = partition.runnable.run(arguments)
         else:
@@ -113,31 +119,26 @@ class BoundRun:
             )
         return results
 
-    def settle(
-        self, values: Sequence[Value], copied: Sequence[bool], names: Sequence[str]
-    ) -> list[Value]:
+    def settle(self, values: Sequence[Value]) -> list[Value]:
         """Every output at its place.
 
         Args:
             values: Outputs as partitions gave them.
-            copied: For each whether it is memory that something else owns, too.
-            names: Of the outputs, for messages.
 
         Raises:
             InvalidArgument: A value has another type or shape than its place.
         """
-        settled: list[Value] = [None] * len(values)
+        settled = list(values)
         # An input that is an output is copied before another output overwrites it.
-        for number in sorted(range(len(values)), key=lambda n: not copied[n]):
-            place = self._places_of_outputs[number]
-            settled[number] = self._settle(
-                names[number], values[number], place, shared=copied[number]
-            )
+        for first in (True, False):
+            for number, copied in enumerate(self._copied):
+                value, place = values[number], self._places_of_outputs[number]
+                if copied is first and (place is None or value is not place):
+                    name = self._names[number]
+                    settled[number] = self._settle(name, value, place, shared=copied)
         return settled
 
     def _settle(self, name: str, value: Value, place: Place, *, shared: bool) -> Value:
-        if place is value and value is not None:
-            return value
         if place is None:
             if isinstance(value, DeviceTensor):
                 return self._bring(value, None).copy() if shared else self._bring(value, None)
@@ -180,7 +181,7 @@ class _Overlaps:
         """Whether memory that one partition writes to is an input that is read after that."""
         maker = self._makers.get(slot)
         if maker == len(self._steps) - 1 and not self._returns_inputs:
-            return False  # a decoder has dozens of outputs, and one partition
+            return False
         shared = self._slots_in(place)
         if not shared:
             return False

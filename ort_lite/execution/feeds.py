@@ -20,6 +20,39 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
 
 
+class BoundFeed(dict[str, Any]):
+    """Values by the names of inputs, which a binding feeds to one run after another.
+
+    `Feeds` checks a tensor of a device once: its shape, type and order never change. Arrays are
+    checked in every run, because a program may give them another shape meanwhile.
+    """
+
+    __slots__ = ("_accepted", "_checker")
+
+    def __init__(self) -> None:
+        """Nothing is bound."""
+        super().__init__()
+        self._accepted: set[str] = set()
+        self._checker: Feeds | None = None
+
+    def bind(self, name: str, value: Value) -> None:
+        """Feed another value from now on."""
+        self._accepted.discard(name)
+        self[name] = value
+
+    def unbind_all(self) -> None:
+        """Feed nothing from now on."""
+        self._accepted.clear()
+        self.clear()
+
+    def find_accepted(self, checker: Feeds) -> set[str]:
+        """Names of the tensors that `checker` has accepted; it adds those that it accepts now."""
+        if self._checker is not checker:  # the session has other EPs since then
+            self._accepted.clear()
+            self._checker = checker
+        return self._accepted
+
+
 class Feeds:
     """The inputs of one session, prepared so that checking a correct feed is cheap."""
 
@@ -48,12 +81,18 @@ class Feeds:
             raise TypeError(f"input_feed must be a mapping of names to values, not {feed!r:.80}")
         if len(feed) != len(self._checks):
             self._complain(feed)
+        accepted = feed.find_accepted(self) if type(feed) is BoundFeed else None
         values = []
         for check in self._checks:
-            value = feed.get(check.name)
-            if value is None:
-                value = self._absent_value(check, feed)
-            values.append(check.accept(value))
+            name = check.name
+            value = feed.get(name)
+            if accepted is None or name not in accepted:
+                if value is None:
+                    value = self._absent_value(check, feed)
+                value = check.accept(value)
+                if accepted is not None and hasattr(value, "copy_from"):
+                    accepted.add(name)
+            values.append(value)
         return values
 
     def require_names(self, feed: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor
 from ort_lite.execution.device_values import find_memory
+from ort_lite.execution.feeds import BoundFeed
 from ort_lite.execution.value_vector import OrtValueVector
 from ort_lite.execution.values import (
     NO_STRINGS,
@@ -59,8 +60,13 @@ class IOBinding:
     def __init__(self, session: DescribesPorts) -> None:
         """A binding without inputs and outputs, for runs of `session` only."""
         self._session = session
-        self._inputs: dict[str, Value] = {}
+        overridable = [arg.name for arg in session.get_overridable_initializers()]
+        self._types = dict.fromkeys(overridable, "")
+        self._types |= {arg.name: arg.type for arg in session.get_inputs()}
+        self._known_outputs = frozenset(arg.name for arg in session.get_outputs())
+        self._inputs = BoundFeed()
         self._outputs: dict[str, Place] = {}
+        self._at_places: list[OrtValue | None] | None = None
         self._results: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
@@ -74,7 +80,7 @@ class IOBinding:
         if not isinstance(arr_on_cpu, np.ndarray):
             raise BindingError(f"{NO_STRINGS}, got {type(arr_on_cpu).__name__}")
         require_bindable(arr_on_cpu.dtype)
-        self._inputs[name] = arr_on_cpu
+        self._inputs.bind(name, arr_on_cpu)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Feed what an OrtValue holds when the session is run.
@@ -83,7 +89,7 @@ class IOBinding:
             TypeError: It is not an OrtValue.
         """
         _require_ortvalue(ortvalue)
-        self._inputs[self._require_known(name, inputs=True)] = ortvalue.held_value()
+        self._inputs.bind(self._require_known(name, inputs=True), ortvalue.held_value())
 
     def bind_input(
         self,
@@ -102,7 +108,7 @@ class IOBinding:
         require_host(read_device(device_type, device_id), "an address is one")
         self._require_no_text(name)
         array = array_at(buffer_ptr, element_type, shape)
-        self._inputs[self._require_known(name, inputs=True)] = array
+        self._inputs.bind(self._require_known(name, inputs=True), array)
 
     def bind_output(
         self,
@@ -133,7 +139,7 @@ class IOBinding:
                     "provided"
                 )
             place = array_at(buffer_ptr, element_type, shape)
-        self._outputs[self._require_known(name, inputs=False)] = place
+        self._bind_place(name, place)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Ask for an output in the memory of an OrtValue.
@@ -146,7 +152,11 @@ class IOBinding:
         place = ortvalue.held_value()
         if not isinstance(place, DeviceTensor):
             place = ortvalue.numpy()
+        self._bind_place(name, place)
+
+    def _bind_place(self, name: str, place: Place) -> None:
         self._outputs[self._require_known(name, inputs=False)] = place
+        self._at_places = None
 
     def get_outputs(self) -> list[OrtValue]:
         """Results of the last run, in the order in which outputs were bound."""
@@ -169,11 +179,12 @@ class IOBinding:
 
     def clear_binding_inputs(self) -> None:
         """Unbind all inputs."""
-        self._inputs.clear()
+        self._inputs.unbind_all()
 
     def clear_binding_outputs(self) -> None:
         """Unbind all outputs and drop the results of the last run."""
         self._outputs.clear()
+        self._at_places = None
         self._results = []
 
     def synchronize_inputs(self) -> None:
@@ -197,9 +208,9 @@ class IOBinding:
         """The session that made it."""
         return self._session
 
-    def feed(self) -> dict[str, Value]:
-        """The inputs, as `run` takes them."""
-        return dict(self._inputs)
+    def feed(self) -> BoundFeed:
+        """The inputs, with what runs have found out about them."""
+        return self._inputs
 
     def output_names(self) -> list[str]:
         """Names of the outputs that are bound."""
@@ -214,27 +225,29 @@ class IOBinding:
 
     def store(self, values: Sequence[Value]) -> None:
         """Take a run's results, which are at their places."""
+        at_places = self._at_places
+        if at_places is None:
+            at_places = self._at_places = [
+                None
+                if place is None or isinstance(place, DeviceMemory)
+                else OrtValue.holding(place)
+                for place in self._outputs.values()
+            ]
         self._results = [
-            OrtValue.holding(value if place is None or isinstance(place, DeviceMemory) else place)
-            for place, value in zip(self._outputs.values(), values, strict=True)
+            OrtValue.holding(value) if at_place is None else at_place
+            for at_place, value in zip(at_places, values, strict=True)
         ]
 
     def _require_known(self, name: str, *, inputs: bool) -> str:
-        session = self._session
-        args = (
-            [*session.get_inputs(), *session.get_overridable_initializers()]
-            if inputs
-            else session.get_outputs()
-        )
-        if name not in {arg.name for arg in args}:
+        known = self._types if inputs else self._known_outputs
+        if name not in known:
             kind = "input" if inputs else "output"
             raise BindingError(f"Failed to find {kind} name in the mapping: {name}")
         return name
 
     def _require_no_text(self, name: str) -> None:
-        for arg in self._session.get_inputs():
-            if arg.name == name and arg.type == "tensor(string)":
-                raise BindingError(f"{NO_STRINGS}, and input {name} is text")
+        if self._types.get(name) == "tensor(string)":
+            raise BindingError(f"{NO_STRINGS}, and input {name} is text")
 
     @property
     def _iobinding(self) -> SessionIOBinding:

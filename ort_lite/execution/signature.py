@@ -98,16 +98,19 @@ class Signature:
                 )
         return mismatches
 
-    def position(self, name: str) -> int:
-        """Of an output among the outputs.
+    def select(self, results: Sequence[Value], names: Sequence[str]) -> list[Value]:
+        """The results of these names among all outputs.
 
         Raises:
-            InvalidArgument: There is none of that name.
+            InvalidArgument: There is no output of one of the names.
         """
-        position = self.positions.get(name)
-        if position is None:
-            raise InvalidArgument(f"Invalid output name:{name}. Outputs: {list(self.positions)}")
-        return position
+        positions = self.positions
+        try:
+            return [results[positions[name]] for name in names]
+        except KeyError as exc:
+            raise InvalidArgument(
+                f"Invalid output name:{exc.args[0]}. Outputs: {list(positions)}"
+            ) from exc
 
 
 def _fits(shape: tuple[Dim, ...], met: tuple[int, ...]) -> bool:

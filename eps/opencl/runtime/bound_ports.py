@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
             """Replace a buffer among the arguments."""
             ...
 
+    Array = np.ndarray[Any, np.dtype[Any]]
     Uses = tuple[tuple[int, int], ...]
 
     Region = tuple[int, int, int]
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     _Users = dict[int, list[tuple[int, int, int]]]
     """By memory: the number of an input, or `_OUTPUT`, and its first and last byte."""
 
+_NO_TENSOR = object()
 _ARENA = None
 _OUTPUT = -1
 """User of memory that an output of the same run is written to."""
@@ -41,10 +43,13 @@ _OUTPUT = -1
 class BoundPorts:
     """The memory that each input and output of one program has at the moment.
 
-    Kernels keep their arguments from run to run, so an argument is set only where it changes.
+    Kernels keep their arguments from run to run, so an argument is set only where it changes. A
+    decoder has a hundred tensors that stay where they are: runs compare their buffers with those of
+    the run before, in one comparison of two lists, and go through them only if these differ.
 
     Attributes:
-        bound_outputs: For each output whether kernels write to its tensor themselves.
+        sent: Numbers of the inputs that have to be copied to the arena.
+        fetched: Numbers of the outputs that kernels do not write to their places themselves.
     """
 
     def __init__(
@@ -70,25 +75,73 @@ class BoundPorts:
         self._calls = calls
         self._part = part
         self._shift = 1 if spec.entry else 0  # the entry's first argument is a number
-        self.bound_outputs: tuple[bool, ...] = ()
-        self._writable: list[bool] = []
-        self._regions: list[Region | None] = []
+        self.sent: list[int] = []
+        self.fetched: list[int] = []
+        self._buffers: list[object] | None = None
+        self._first_tensor = 0
+        self._open: list[int] = []
+        self._copied: list[int] = []
 
     def use_arena(self) -> None:
         """Have kernels read and write the arena alone."""
+        self._buffers = None
         for port in (*self._inputs, *self._outputs):
             self._set(port, _ARENA)
 
-    def bind_inputs(self, inputs: Sequence[Value]) -> list[bool]:
-        """Have kernels read tensors in place, arrays from the arena.
+    def bind(self, inputs: Sequence[Value], places: Sequence[Place]) -> list[Value]:
+        """Have kernels read tensors in place, arrays from the arena; and write to places.
+
+        Args:
+            inputs: Of the run.
+            places: None, an array, a tensor or a memory for each output.
 
         Returns:
-            For each input whether it is read in place.
+            The arrays and tensors that the outputs go to.
+
+        Raises:
+            EPFail: A tensor was released, or is another process's.
         """
-        return [
-            self._set(port, value if isinstance(value, OpenCLTensor) else _ARENA)
-            for port, value in zip(self._inputs, inputs, strict=True)
-        ]
+        values = (*inputs, *places)
+        buffers = [getattr(value, "held_buffer", _NO_TENSOR) for value in values]
+        if buffers != self._buffers:
+            self._buffers = None
+            self._bind_tensors(inputs, places)
+            tensors = (n for n, value in enumerate(values) if isinstance(value, OpenCLTensor))
+            self._first_tensor = next(tensors, -1)
+            self._buffers = buffers
+        elif self._first_tensor >= 0:
+            values[self._first_tensor].memory.require_process()
+        outputs = list(places)
+        self.fetched = self._copied.copy()
+        for number in self._open:
+            port = self._outputs[number]
+            outputs[number] = value = _destination(port.port, places[number])
+            if not self._set(port, value if isinstance(value, OpenCLTensor) else _ARENA):
+                self.fetched.append(number)
+        return outputs
+
+    def _bind_tensors(self, inputs: Sequence[Value], places: Sequence[Place]) -> None:
+        """Have kernels use the tensors that are bound, and find the values to be copied.
+
+        Outputs without a tensor are open: each run decides where they go. New memory is no other
+        value's, so that kernels may always write there.
+        """
+        users: _Users = {}
+        self.sent, self._open, self._copied = [], [], []
+        for number, (port, value) in enumerate(zip(self._inputs, inputs, strict=True)):
+            tensor = value if isinstance(value, OpenCLTensor) else _ARENA
+            if not self._set(port, tensor):
+                self.sent.append(number)
+            if tensor is not None:
+                _add_user(users, tensor.region, number)
+        for number, (port, place) in enumerate(zip(self._outputs, places, strict=True)):
+            if not isinstance(place, OpenCLTensor) or not _fits(port.port, place):
+                self._open.append(number)
+                continue
+            may_write = self._may_write(number, place.region, users)
+            if not self._set(port, place if may_write else _ARENA):
+                self._copied.append(number)
+            _add_user(users, place.region, _OUTPUT)
 
     def wait_for_tensors(self, queue: Queue, values: Sequence[Value]) -> None:
         """Have the queue wait for what other queues still do with tensors.
@@ -96,12 +149,8 @@ class BoundPorts:
         Raises:
             OpenCLError: The driver refuses.
         """
-        events = [
-            handle
-            for value in values
-            if isinstance(value, OpenCLTensor)
-            for handle in value.event_handles()
-        ]
+        waiting = [value for value in values if getattr(value, "has_events", False)]
+        events = [handle for value in waiting for handle in value.event_handles()]
         if events:
             wait_on_device(queue, list(dict.fromkeys(events)))
 
@@ -116,50 +165,6 @@ class BoundPorts:
         for value in values:
             if isinstance(value, OpenCLTensor):
                 value.note_event(event)
-
-    def place_outputs(self, inputs: Sequence[Value], places: Sequence[Place]) -> list[Value]:
-        """Have kernels write to the places as far as they can.
-
-        Args:
-            inputs: Of the run.
-            places: None, an array, a tensor or a memory for each output.
-
-        Returns:
-            The arrays and tensors that the outputs go to.
-        """
-        values = [
-            _destination(port.port, place)
-            for port, place in zip(self._outputs, places, strict=True)
-        ]
-        self._find_writable(inputs, values)
-        self.bound_outputs = tuple(
-            [
-                self._set(port, value if writes and isinstance(value, OpenCLTensor) else None)
-                for port, value, writes in zip(self._outputs, values, self._writable, strict=True)
-            ]
-        )
-        return values
-
-    def _find_writable(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """Whether kernels may write to each output's tensor; as before, where memory is."""
-        regions = [
-            value.region if isinstance(value, OpenCLTensor) else None
-            for value in (*inputs, *outputs)
-        ]
-        if regions == self._regions:
-            return
-        users: _Users = {}
-        writable = []
-        for number, region in enumerate(regions):
-            if number < len(inputs):
-                if region is not None:
-                    _add_user(users, region, number)
-                continue
-            output = number - len(inputs)
-            writable.append(region is not None and self._may_write(output, region, users))
-            if region is not None:
-                _add_user(users, region, _OUTPUT)
-        self._regions, self._writable = regions, writable
 
     def _may_write(self, number: int, region: Region, users: _Users) -> bool:
         """Whether kernels may write output `number` to memory that is perhaps an input's, too."""
@@ -222,15 +227,17 @@ class _BoundPort:
 
 def _destination(port: ProgramPort, place: Place) -> Value:
     """The array or tensor that an output goes to; a new array where its place does not fit."""
-    dtype = np.dtype(port.dtype)
     if isinstance(place, OpenCLMemory):
-        return place.allocate(port.shape, dtype, zeros=False)
-    if not isinstance(place, OpenCLTensor | np.ndarray):
-        return np.empty(port.shape, dtype)
-    fits = (tuple(place.shape), place.dtype) == (port.shape, dtype)
-    if isinstance(place, np.ndarray):
-        fits = fits and place.flags.c_contiguous and place.flags.writeable
-    return place if fits else np.empty(port.shape, dtype)
+        return place.allocate(port.shape, np.dtype(port.dtype), zeros=False)
+    if isinstance(place, np.ndarray) and _fits(port, place):
+        flags = place.flags
+        if flags.c_contiguous and flags.writeable:
+            return place
+    return np.empty(port.shape, np.dtype(port.dtype))
+
+
+def _fits(port: ProgramPort, place: OpenCLTensor | Array) -> bool:
+    return (tuple(place.shape), place.dtype) == (port.shape, np.dtype(port.dtype))
 
 
 def _add_user(users: _Users, region: Region, user: int) -> None:

@@ -75,6 +75,7 @@ class Executable:
             InvalidGraph: From `make_programs`.
         """
         self.spec = spec
+        self._checks = spec.checks
         self._context = context = access.context
         self._waits = access.queue is None
         self.programs: tuple[Program, ...] = ()  # until it is ready, and once it is released
@@ -235,10 +236,10 @@ class Executable:
         ):
             if self._bound is None:
                 self._bound = BoundPorts(self.spec, self._calls, self._part)
-            outputs = self._bound.place_outputs(inputs, places)
+            outputs = self._bound.bind(inputs, places)
             self._bound.wait_for_tensors(self._queue, (*inputs, *outputs))
             self._send(self._bound, inputs)
-            if self.spec.checks:
+            if self._checks:
                 self._queue.clear(self._flag, 4)
             self._launch()
             self._fetch(self._bound, outputs)
@@ -253,22 +254,22 @@ class Executable:
         return outputs
 
     def _send(self, bound: BoundPorts, inputs: Sequence[Value]) -> None:
-        """Bind tensors, and copy to the arena what cannot be bound."""
-        in_place = bound.bind_inputs(inputs)
-        for port, value, is_bound in zip(self.spec.inputs, inputs, in_place, strict=True):
+        """Copy to the arena what kernels do not read in place."""
+        for number in bound.sent:
+            port, value = self.spec.inputs[number], inputs[number]
             if isinstance(value, np.ndarray):
                 self._copy(np.ascontiguousarray(value), port, write=True)
-            elif not is_bound and port.nbytes:
+            elif port.nbytes:
                 arena, offset = self._locate(port.offset)
                 self._move(value.buffer, arena, (0, offset), port)
 
     def _fetch(self, bound: BoundPorts, outputs: Sequence[Value]) -> None:
         """Copy from the arena what kernels did not write to its place."""
-        ports = zip(self.spec.outputs, outputs, bound.bound_outputs, strict=True)
-        for port, output, is_bound in ports:
+        for number in bound.fetched:
+            port, output = self.spec.outputs[number], outputs[number]
             if isinstance(output, np.ndarray):
                 self._copy(output, port, write=False)
-            elif not is_bound and port.nbytes:
+            elif port.nbytes:
                 arena, offset = self._locate(port.offset)
                 self._move(arena, output.buffer, (offset, 0), port)
 
@@ -334,7 +335,7 @@ class Executable:
     def _write(self, inputs: Sequence[Array]) -> None:
         for port, array in zip(self.spec.inputs, inputs, strict=True):
             self._copy(np.ascontiguousarray(array), port, write=True)
-        if self.spec.checks:
+        if self._checks:
             self._queue.clear(self._flag, 4)
 
     def _copy(self, array: Array, port: ProgramPort, *, write: bool) -> None:
@@ -349,7 +350,7 @@ class Executable:
             self.copies.count_to_host(array.nbytes)
 
     def _read_flag(self) -> bool:
-        if not self.spec.checks:
+        if not self._checks:
             return False
         flag = np.zeros(1, np.int32)
         self._queue.read(flag, self._flag)

@@ -53,6 +53,7 @@ class ForeignTensor(OpenCLTensor):
             origin: Handle of the whole buffer, and where the tensor begins there in bytes.
         """
         super().__init__(memory, shape, dtype)
+        self.has_events = True  # the array may get some at any time
         self._owner = owner
         self._origin = origin
 

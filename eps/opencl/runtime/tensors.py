@@ -213,23 +213,29 @@ class OpenCLMemory(DeviceMemory):
 
 
 class OpenCLTensor(DeviceTensor):
-    """A tensor in an OpenCL buffer."""
+    """A tensor in an OpenCL buffer.
+
+    Attributes:
+        held_buffer: The buffer, which is no other tensor's; None once it was released.
+        has_events: Whether `event_handles` may find any.
+    """
 
     memory: OpenCLMemory
+    has_events = False
 
     def __init__(self, memory: OpenCLMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """A tensor without memory; `own` gives it some."""
         self.memory = memory
         self.shape = shape
         self.dtype = dtype
-        self._buffer: Buffer | None = None
+        self.held_buffer: Buffer | None = None
         self._size = 0
         self._end = self.nbytes
         self._event: Event | None = None
 
     def own(self, buffer: Buffer, *, counted: bool = True) -> None:
         """Take over a buffer, which counts as memory of the device unless it is the program's."""
-        self._buffer = buffer
+        self.held_buffer = buffer
         self._size = max(self.nbytes, 1) if counted else 0
         self.memory.tensors.add(self._size)
 
@@ -240,10 +246,10 @@ class OpenCLTensor(DeviceTensor):
         Raises:
             EPFail: It was released.
         """
-        if self._buffer is None:
+        if self.held_buffer is None:
             raise EPFail(f"the tensor {self.dtype}{list(self.shape)} is used after its release")
         self.memory.require_process()
-        return self._buffer
+        return self.held_buffer
 
     @property
     def region(self) -> tuple[int, int, int]:
@@ -261,6 +267,7 @@ class OpenCLTensor(DeviceTensor):
     def note_event(self, event: Event) -> None:
         """Take note of the event that ends the last use of the memory."""
         self._event = event
+        self.has_events = True
 
     def wait(self) -> None:
         """See DeviceTensor."""
@@ -318,12 +325,12 @@ class OpenCLTensor(DeviceTensor):
         return 4, self.memory.place.device_id
 
     def data_ptr(self) -> int:
-        """The cl_mem of the buffer as a number; runs ask for that of each of their tensors."""
-        return (self._buffer or self.buffer).handle
+        """The cl_mem of the buffer as a number."""
+        return self.buffer.handle
 
     def release(self) -> None:
         """See DeviceTensor."""
-        buffer, self._buffer = self._buffer, None
+        buffer, self.held_buffer = self.held_buffer, None
         if buffer is None:
             return
         self.memory.tensors.add(-self._size)
@@ -336,7 +343,7 @@ class OpenCLTensor(DeviceTensor):
 
     def __del__(self) -> None:
         """Give the memory back."""
-        if getattr(self, "_buffer", None) is not None:
+        if getattr(self, "held_buffer", None) is not None:
             self.release()
 
 
