@@ -42,6 +42,8 @@ def probe_devices() -> Probe:
                 description=identity.device.partition(": ")[2],
                 identity=identity,
                 options={"device_type": name},
+                memory=_read_memory(runtime, name),
+                features=_read_capabilities(core, name),
             )
         )
     kinds = {device.kind for device in devices}
@@ -50,6 +52,20 @@ def probe_devices() -> Probe:
         attempts += _explain_absence(core, kind)
     reason = f"no {' and no '.join(missing)}" if missing else ""
     return Probe(tuple(devices), reason, tuple(attempts))
+
+
+def _read_memory(runtime: BindingRuntime, name: str) -> int:
+    """Size of a GPU's or NPU's memory in bytes; 0 for the CPU, which has no such property."""
+    text = runtime.property(name, f"{device_kind(name)}_DEVICE_TOTAL_MEM_SIZE") or ""
+    return int(text) if text.isdecimal() else 0
+
+
+def _read_capabilities(core: openvino.Core, name: str) -> tuple[str, ...]:
+    """What the plug-in lists as OPTIMIZATION_CAPABILITIES: FP16, INT8, EXPORT_IMPORT, ..."""
+    try:
+        return tuple(core.get_property(name, "OPTIMIZATION_CAPABILITIES"))
+    except PROPERTY_ERRORS:
+        return ()
 
 
 def _explain_absence(core: openvino.Core, kind: str) -> list[str]:

@@ -16,7 +16,8 @@ from ort_lite.cli.cache_entries import (
     folder_option,
     store_of,
 )
-from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.device_choice import no_device_error
+from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
     count_text,
     json_option,
@@ -136,7 +137,8 @@ def prune(*, max_bytes: int | None, folder: Path | None, as_json: bool) -> ExitC
     dropped = evict(store, quota)
     if problem is not None:
         raise problem
-    return _print_removed(dropped, len(leftovers), as_json=as_json)
+    what = "that no entry uses"
+    return _print_removed(store, dropped, len(leftovers), what=what, as_json=as_json)
 
 
 @cache.command(short_help="Remove all entries.")
@@ -151,7 +153,8 @@ def clear(*, folder: Path | None, as_json: bool) -> ExitCode:
     entries = store.sound_entries()
     for key in store.entry_keys():
         store.drop(key)
-    return _print_removed(entries, store.clear_files(), as_json=as_json)
+    what = "with digests of models and past lookups"
+    return _print_removed(store, entries, store.clear_files(), what=what, as_json=as_json)
 
 
 @cache.command(short_help="Protect entries from removal.")
@@ -194,11 +197,7 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
     try:
         lookup = look_up(model, options, choice.providers, cache_of(folder, choice.config))
     except EPFail as exc:
-        raise CommandError(
-            ExitCode.NO_HARDWARE,
-            exc.message,
-            hint="run ort-lite devices to list the available ones",
-        ) from exc
+        raise no_device_error(exc) from exc
     code = ExitCode.OK if lookup.hit else ExitCode.DIFFERENT
     if as_json:
         print_json({"model": str(model), **lookup.to_json(), "exit_code": int(code)})
@@ -221,14 +220,20 @@ def _devices_text(identity: Mapping[str, str]) -> str:
     return ", ".join(places)
 
 
-def _print_removed(entries: Sequence[CacheEntry], files: int, *, as_json: bool) -> ExitCode:
+def _print_removed(
+    store: CacheStore, entries: Sequence[CacheEntry], files: int, *, what: str, as_json: bool
+) -> ExitCode:
+    """Report removed entries, and removed `files` that are no part of them and hold `what`."""
     size = sum(entry.size for entry in entries)
     if as_json:
         keys = [entry.key for entry in entries]
         print_json({"removed": keys, "bytes": size, "other_files": files})
     else:
-        removed = f"{count_text(len(entries), 'entry')} removed, {size_text(size)}"
-        print_line(f"{removed}; {count_text(files, 'other file')}")
+        others = f", and {count_text(files, 'file')} {what}" if files else ""
+        print_line(
+            f"{store.folder}: removed {count_text(len(entries), 'entry')} "
+            f"({size_text(size)}){others}"
+        )
     return ExitCode.OK
 
 

@@ -12,7 +12,8 @@ from ort_lite.cli.exit_codes import CommandError, ExitCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ort_lite.ep.factory import Probe
+    from ort_lite.ep.factory import DeviceInfo, Probe
+    from ort_lite.status import EPFail
 
     Providers = tuple[tuple[str, Mapping[str, str]], ...]
 
@@ -21,6 +22,8 @@ OPENVINO, OPENCL, CPU = (
     "OpenCLExecutionProvider",
     "CPUExecutionProvider",
 )
+DOCTOR_HINT = "run ort-lite doctor to see what is missing"
+"""The EPs' own errors about absent devices end with it."""
 KINDS = ("CPU", "GPU", "NPU")
 _OPTIONS = {OPENVINO: "device_type", OPENCL: "device"}
 """Execution provider to its option that names a device."""
@@ -172,13 +175,25 @@ def _find_provider(kind: str, number: str) -> Providers:
             continue
         if any(device.kind == kind for device in probe.devices):
             return (chosen,)
-    raise _missing_device(kind, probes)
+    raise _missing_device(f"{kind}.{number}" if number else kind, probes)
+
+
+def no_device_error(exc: EPFail) -> CommandError:
+    """The command's error for a device, SDK or driver that an execution provider lacks."""
+    advice = f" {DOCTOR_HINT.capitalize()}."
+    return CommandError(ExitCode.NO_HARDWARE, exc.message.removesuffix(advice), hint=DOCTOR_HINT)
+
+
+def _name_by_kind(device: DeviceInfo) -> str:
+    """As --device names it: `GPU.1`; the kind alone for OpenCL's devices, named 0.0."""
+    return device.name if device.name.startswith(device.kind) else device.kind
 
 
 def _missing_device(name: str, probes: Mapping[str, Probe]) -> CommandError:
-    present = sorted({device.kind for probe in probes.values() for device in probe.devices})
+    devices = [device for probe in probes.values() for device in probe.devices]
+    present = ", ".join(sorted({_name_by_kind(device) for device in devices})) or "none"
     return CommandError(
         ExitCode.NO_HARDWARE,
-        f"this machine has no {name} device; found: {', '.join(present)}",
-        hint="run ort-lite doctor to see what is missing",
+        f"no execution provider has a device '{name}' on this machine; found: {present}",
+        hint=DOCTOR_HINT,
     )

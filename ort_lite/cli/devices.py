@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ort_lite.cli.device_choice import device_option, parse_device, probe_installed, select_devices
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, progress, wrapped_lines
+from ort_lite.cli.output import (
+    json_option,
+    print_json,
+    print_line,
+    progress,
+    size_text,
+    wrapped_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ort_lite.ep.factory import DeviceInfo, Probe
 
+log = logging.getLogger(__name__)
+
 
 @click.command(short_help="List execution providers and devices.")
 @device_option("List devices of this kind only; exit code 3 if none is found.")
 @json_option
 def devices(*, device: str, as_json: bool) -> ExitCode:
-    """List execution providers and their devices, and why others are missing."""
+    """List execution providers and their devices, and why others are missing.
+
+    -v and --json also list the features of each device, such as OpenCL extensions.
+    """
     if device:
         parse_device(device)
     with progress("looking for devices"):
@@ -50,13 +63,16 @@ def devices(*, device: str, as_json: bool) -> ExitCode:
 
 
 def _lines(device: DeviceInfo) -> Iterator[str]:
-    """Lines for a device: its name, then its architecture, driver and SDK."""
+    """Lines for a device: its name, then facts on it; -v adds what it can do."""
     yield from wrapped_lines(f"  {device.name:<5} ", device.description)
     identity = device.identity
     facts = {
-        "architecture": identity.architecture,
-        "driver": identity.driver_version,
+        "vendor": identity.vendor,
+        "memory": size_text(device.memory) if device.memory else "",
+        "architecture": identity.architecture.replace("|", ", "),
+        "driver": identity.driver_version.replace("|", ", "),
         "SDK": identity.sdk_build or identity.sdk_version,
+        "features": " ".join(device.features) if log.isEnabledFor(logging.INFO) else "",
     }
     for label, text in facts.items():
         if text:
@@ -73,6 +89,8 @@ def _json(probed: tuple[str, Probe]) -> Mapping[str, Any]:
                 "kind": device.kind,
                 "description": device.description,
                 "identity": device.identity.to_mapping(),
+                "memory": device.memory,
+                "features": list(device.features),
             }
             for device in probe.devices
         ],

@@ -13,7 +13,7 @@ import click
 
 from ort_lite.cli.compile_progress import compile_progress
 from ort_lite.cli.completion import complete_entry, complete_provider
-from ort_lite.cli.device_choice import device_option, with_device
+from ort_lite.cli.device_choice import device_option, no_device_error, with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import print_note
 from ort_lite.providers.device_policy import POLICY_NAMES, find_policy
@@ -257,12 +257,9 @@ def require_devices(choice: SessionChoice) -> None:
 
 
 def _no_hardware(exc: EPFail, choice: SessionChoice) -> CommandError:
-    is_for_absent_npu = any("npu_platform" in options for _, options in choice.providers or ())
-    return CommandError(
-        ExitCode.NO_HARDWARE,
-        exc.message,
-        hint="" if is_for_absent_npu else "run ort-lite devices to list the available ones",
-    )
+    if any("npu_platform" in options for _, options in choice.providers or ()):
+        return CommandError(ExitCode.NO_HARDWARE, exc.message)
+    return no_device_error(exc)
 
 
 def _open_devices(options: SessionOptions, choice: SessionChoice) -> EPFail | None:

@@ -28,6 +28,9 @@ class DeviceInfo:
         kind: "CPU", "GPU", "NPU" or "ACCELERATOR".
         description: Full name for a person.
         options: Provider options that open this device; none for an EP with one device.
+        memory: Size of the device's memory in bytes; 0 if the driver does not report it.
+        features: What the driver says that the device can do, in the vendor's own words: OpenCL
+            extensions, OpenVINO's OPTIMIZATION_CAPABILITIES.
     """
 
     name: str
@@ -35,6 +38,8 @@ class DeviceInfo:
     description: str
     identity: HardwareIdentity
     options: Mapping[str, str] = field(default_factory=dict)
+    memory: int = 0
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def damaged(
     if random.random() < 0.5:
         return mutated(data, regions(data, parsed, names), random), False
     forged = random.random() < 0.5
-    return rewritten(data, parsed, random, forged=forged), forged
+    return rewrite_container(data, parsed, random, forged=forged), forged
 
 
 def touches(data: bytes, changed: bytes, parsed: Container, names: Collection[str]) -> bool:
@@ -77,7 +77,7 @@ def regions(data: bytes, parsed: Container, names: Collection[str]) -> list[tupl
     return [(start, stop) for start, stop in found if start < stop]
 
 
-def rewritten(data: bytes, parsed: Container, random: Random, *, forged: bool) -> bytes:
+def rewrite_container(data: bytes, parsed: Container, random: Random, *, forged: bool) -> bytes:
     """The index changed as a value and written again, its checksum right if `forged`."""
     size = HEADER.unpack_from(data)[4]
     index = deepcopy(decode_document(memoryview(data)[HEADER.size : HEADER.size + size]))

@@ -70,7 +70,7 @@ class Worker:
             return self._outcome_in_fork(case)
         if case.alone:
             self.close()
-        process = self._process = self._process or self._started()
+        process = self._process = self._process or self._start_program()
         _send(process, case)
         line = self._answer(process)
         if line:
@@ -86,7 +86,7 @@ class Worker:
 
     def _outcome_in_fork(self, case: Attack) -> tuple[str, str]:
         """As `outcome`; the fork's exit status follows its line, or comes alone after a crash."""
-        process = self._forked = self._forked or self._started("--forks")
+        process = self._forked = self._forked or self._start_program("--forks")
         _send(process, case)
         fork = json.loads(self._answer(process) or "0")
         line = self._answer(process, fork)
@@ -123,7 +123,7 @@ class Worker:
                 return None
         return None
 
-    def _started(self, *options: str) -> subprocess.Popen[str]:
+    def _start_program(self, *options: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [
                 *(sys.executable, HERE / "attacks" / "worker.py"),
@@ -141,10 +141,10 @@ class Worker:
         """End the processes; the first exit status that is not 0."""
         processes = (self._process, self._forked)
         self._process = self._forked = None
-        statuses = [self._ended(process) for process in processes if process is not None]
+        statuses = [self._wait_for_end(process) for process in processes if process is not None]
         return next(filter(None, statuses), 0)
 
-    def _ended(self, process: subprocess.Popen[str]) -> int:
+    def _wait_for_end(self, process: subprocess.Popen[str]) -> int:
         assert process.stdin is not None, "a pipe"
         assert process.stdout is not None, "a pipe"
         with suppress(OSError):  # it is gone already

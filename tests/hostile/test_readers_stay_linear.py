@@ -270,12 +270,12 @@ def test_odd_arrays_are_refused(content: bytes, method: int, tmp_path: Path) -> 
 HEAD_TEXT = '<ir_version: 8, opset_import: ["" : 18, "l" : 1]>\n'
 
 
-def parsed(text: str) -> onnx.ModelProto:
+def parse_text(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(HEAD_TEXT + text)
 
 
 def test_a_version_that_onnx_cannot_hold_is_refused() -> None:
-    model = parsed("g (float[2] x) => (float[2] y) { y, a = Dropout(x) }")
+    model = parse_text("g (float[2] x) => (float[2] y) { y, a = Dropout(x) }")
     model.opset_import[0].version = -1 << 40
     with pytest.raises(InvalidGraph, match=r"version -1099511627776 of operator set 'ai\.onnx'"):
         ort_lite.InferenceSession(model.SerializeToString(), providers=CPU)
@@ -285,7 +285,7 @@ def test_a_version_that_onnx_cannot_hold_is_refused() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_nodes_with_other_numbers_of_inputs_are_refused(op: str, count: int) -> None:
     names = ", ".join(["x", "x", "x"][:count])
-    model = parsed(f"g (float[2,2] x) => (float[2,2] y) {{ z = {op}({names}) y = Add(z, x) }}")
+    model = parse_text(f"g (float[2,2] x) => (float[2,2] y) {{ z = {op}({names}) y = Add(z, x) }}")
     says = rf"Node with schema\(::{op}:\d+\) has input size {count} not in range \[min=2, max=2\]"
     with pytest.raises(InvalidGraph, match=says):
         ort_lite.InferenceSession(model.SerializeToString(), providers=CPU)
@@ -294,7 +294,7 @@ def test_nodes_with_other_numbers_of_inputs_are_refused(op: str, count: int) -> 
 
 
 def test_a_function_that_is_no_message_is_refused() -> None:
-    model = parsed("""g (float[2] x) => (float[2] y) { y = l.f(x) }
+    model = parse_text("""g (float[2] x) => (float[2] y) { y = l.f(x) }
         <opset_import: ["" : 18], domain: "l"> f (a) => (b) { b = Relu(a) }""")
     data = model.SerializeToString()
     at = data.index(b"Relu")

@@ -24,7 +24,7 @@ sys.stdin.read()
 WAITS = "import sys; sys.stdin.read()"
 
 
-def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+def start_python(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdin=subprocess.PIPE,
@@ -35,7 +35,7 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(UNDER_WINE, reason="Wine reports the caller's own times for every process")
 def test_processor_time_is_what_the_process_itself_measures() -> None:
-    with started(WORKS, str(LEAST_USED)) as process:
+    with start_python(WORKS, str(LEAST_USED)) as process:
         assert process.stdout is not None
         measured = float(process.stdout.readline())
         assert processor_seconds(process) == pytest.approx(measured, abs=LEAST_USED)
@@ -43,11 +43,11 @@ def test_processor_time_is_what_the_process_itself_measures() -> None:
 
 
 def test_a_process_that_waits_for_ever_hangs_and_one_that_ends_does_not(tmp_path: Path) -> None:
-    with started(WAITS) as process:
+    with start_python(WAITS) as process:
         assert Worker("cpu", str(tmp_path), seconds=1.0)._answer(process) is None
         process.kill()
     worker = Worker("cpu", str(tmp_path))
-    with started("") as process:
+    with start_python("") as process:
         assert worker._answer(process) == ""
-    with started("print('right')") as process:
+    with start_python("print('right')") as process:
         assert worker._answer(process) == "right\n"

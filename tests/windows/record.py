@@ -110,7 +110,7 @@ def open_record(folder: Path, root: Path, machine: str) -> Record:
 
 
 def checkout_key(root: Path, machine: str) -> str:
-    """A digest of the machine and of each file that is no test file."""
+    """A digest of the machine and of each file except test files."""
     names = [
         name
         for name in checkout_files(root)
@@ -141,7 +141,7 @@ def read_log(text: str) -> FileOutcomes:
     """Read a log. A test that was started, and has not ended, has no outcome."""
     found = FileOutcomes()
     begun: dict[str, tuple[str, str]] = {}
-    for line in _parsed(text.splitlines()):
+    for line in _parse_lines(text.splitlines()):
         test, outcome = str(line.get("test", "")), str(line["outcome"])
         if outcome == "collected":
             found.tests = int(str(line["tests"]))
@@ -163,10 +163,10 @@ def read_log(text: str) -> FileOutcomes:
 
 
 def _lines(log: Path) -> list[dict[str, object]]:
-    return list(_parsed(log.read_text(encoding="utf-8").splitlines())) if log.exists() else []
+    return list(_parse_lines(log.read_text(encoding="utf-8").splitlines())) if log.exists() else []
 
 
-def _parsed(lines: Iterable[str]) -> Iterable[dict[str, object]]:
+def _parse_lines(lines: Iterable[str]) -> Iterable[dict[str, object]]:
     for text in lines:
         try:
             yield json.loads(text)

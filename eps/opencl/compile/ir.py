@@ -164,7 +164,7 @@ class TransposedConvolution(Op):
 
 @dataclass(eq=False, slots=True)
 class Pool(Op):
-    """Maximum or average over a window; padding takes no part but for `count_pads`."""
+    """Maximum or average over a window; padding counts only with `count_pads`."""
 
     window: Window
     kind: str

@@ -83,10 +83,12 @@ def fitting_devices(
     """
     fitting = [f for f in devices if _fits_platform(f, options) and _fits_device(f, options)]
     if not fitting:
-        there = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in devices) or "none"
+        place = f"device '{options.device}'" if options.device else "device"
+        place += f" on platform '{options.platform}'" if options.platform else ""
+        present = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in devices) or "none"
         raise EPFail(
-            f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
-            f"there are: {there}. {loader_note()}"
+            f"OpenCL has no {place} on this machine; found: {present} ({loader_note()}). "
+            "Run ort-lite doctor to see what is missing."
         )
     return sorted(_select_precision(fitting, devices, options), key=_preference)
 

@@ -8,11 +8,9 @@ from eps.opencl.runtime.identity import read_identity
 from eps.opencl.trials.trial import problem_of
 from ort_lite.ep import DeviceInfo, EPFail, Probe
 
-_NAMED = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
-
 
 def probe_devices() -> Probe:
-    """Every device that passes its trial, with the extensions that matter in its description."""
+    """Every device that passes its trial."""
     try:
         note = loader_note()
     except EPFail as exc:
@@ -26,9 +24,11 @@ def probe_devices() -> Probe:
         DeviceInfo(
             name=one.name,
             kind=one.kind,
-            description=f"{one.label} {' '.join(x for x in _NAMED if x in one.device.extensions)}",
+            description=one.label,
             identity=read_identity(one),
             options={"device": one.name},
+            memory=one.device.global_mem_size,
+            features=tuple(one.device.extensions.split()),
         )
         for one, problem in problems.items()
         if not problem

@@ -80,8 +80,8 @@ def missing_device(runtime: Runtime, device: str) -> str:
     if available == "none":
         available += ", so its plug-ins do not load (no memory, threads or descriptors are left?)"
     return (
-        f"OpenVINO has no device '{device}' on this machine; it has: {available}. "
-        "ort-lite doctor checks drivers and permissions."
+        f"OpenVINO has no device '{device}' on this machine; found: {available}. "
+        "Run ort-lite doctor to see what is missing."
     )
 
 

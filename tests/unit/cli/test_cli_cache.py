@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ort_lite.cli.output import size_text
 from ort_lite.model_cache.store import CacheStore
 
 if TYPE_CHECKING:
@@ -159,6 +160,19 @@ def test_clear_removes_everything(filled: str, folder: Path, invoke) -> None:
     assert invoke("cache", "clear", "--json").json["removed"] == [filled]
     left = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
     assert left == []
+
+
+def test_clear_says_what_it_removed(filled: str, folder: Path, invoke) -> None:
+    size = invoke("cache", "du", "--json").json["bytes"]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    (text,) = invoke("cache", "clear").out.splitlines()
+    notes = len(files) - 1 - 2  # without the entry, its model and its payload
+    thing = "file" if notes == 1 else "files"
+    assert text == (
+        f"{folder}: removed 1 entry ({size_text(size)}), and {notes} {thing} "
+        "with digests of models and past lookups"
+    )
+    assert invoke("cache", "clear").out == f"{folder}: removed 0 entries (0 B)\n"
 
 
 def test_a_key_that_nobody_has_is_a_usage_error(filled: str, invoke) -> None:

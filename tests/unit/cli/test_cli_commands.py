@@ -26,6 +26,24 @@ def test_devices_names_each_provider_and_its_devices(invoke) -> None:
     assert openvino_cpu["identity"]["sdk_version"].count(".") == 2
 
 
+def test_features_of_devices_are_listed_on_request_only(invoke) -> None:
+    """A driver's list of OpenCL extensions would hide the device's name."""
+    eps = {ep["name"]: ep for ep in invoke("devices", "--json").json["execution_providers"]}
+    opencl = eps["OpenCLExecutionProvider"]["devices"]
+    assert opencl
+    for device in opencl:
+        assert device["memory"] > 1 << 20
+        assert any(name.startswith("cl_khr_") for name in device["features"])
+        assert "cl_khr" not in device["description"]
+    assert "EXPORT_IMPORT" in eps[OPENVINO]["devices"][0]["features"]
+    plain = invoke("devices").out
+    assert re.search(r"^        memory +\d+\.\d+ [MG]B$", plain, re.MULTILINE)
+    assert f"        vendor        {opencl[0]['identity']['vendor']}" in plain
+    assert "cl_khr" not in plain + invoke("doctor").out
+    verbose = invoke("devices", "-v").out
+    assert all(name in verbose for name in opencl[0]["features"])
+
+
 def test_devices_says_what_is_not_here_and_why(invoke) -> None:
     result = invoke("devices")
     assert result.code == 0
@@ -45,7 +63,8 @@ def test_devices_of_one_kind_are_listed(invoke) -> None:
 def test_a_device_that_is_not_here_ends_with_3(invoke, command: str) -> None:
     result = invoke(command, "--device", "npu.7")
     assert result.code == ExitCode.NO_HARDWARE
-    assert "this machine has no NPU.7 device; found: CPU" in result.out + result.err
+    told = result.out + result.err
+    assert "no execution provider has a device 'NPU.7' on this machine; found: CPU" in told
 
 
 def test_doctor_finds_a_required_device(invoke) -> None:

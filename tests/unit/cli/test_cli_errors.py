@@ -105,7 +105,7 @@ def test_a_device_that_is_not_here_is_exit_code_3(invoke, model: Path, device: s
     if device in device_names(invoke):
         pytest.skip(f"this machine has a {device}")
     result = invoke("compile", model, "-e", "openvino", "-O", f"device_type={device}")
-    refused(result, ExitCode.NO_HARDWARE, f"'{device}'.*ort-lite devices")
+    refused(result, ExitCode.NO_HARDWARE, f"'{device}'.*ort-lite doctor")
 
 
 def test_an_unknown_provider_is_told_with_the_known_ones(invoke, model: Path) -> None:

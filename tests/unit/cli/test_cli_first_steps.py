@@ -91,12 +91,17 @@ def test_a_kind_that_is_not_here_is_named(invoke, model: Path) -> None:
         pytest.skip("this machine has an NPU")
     result = invoke("run", model, "--device", "npu")
     assert result.code == ExitCode.NO_HARDWARE
-    assert re.search("no device 'NPU'.*run ort-lite devices to list", result.err)
+    missing = "device '{}' on this machine; found: .*CPU.* Hint: run ort-lite doctor"
+    assert re.search(f"^error: OpenVINO has no {missing.format('NPU')}", result.err)
     if any(device["kind"] == "GPU" for ep in eps for device in ep["devices"]):
         pytest.skip("this machine has a GPU")
     result = invoke("run", model, "--device", "gpu")
     assert result.code == ExitCode.NO_HARDWARE
-    assert re.search("this machine has no GPU device; found: .*CPU", result.err)
+    assert re.search(f"^error: no execution provider has a {missing.format('GPU')}", result.err)
+    result = invoke("run", model, "-e", "opencl", "--device", "gpu")
+    assert result.code == ExitCode.NO_HARDWARE
+    assert re.search(f"^error: OpenCL has no {missing.format('gpu')}", result.err)
+    assert result.err.count("ort-lite doctor") == 1
 
 
 def test_platforms_of_npus_are_compiled_for_where_intel_s_compiler_is(invoke, model: Path) -> None:

@@ -26,7 +26,7 @@ def odd(tmp_path: Path) -> Path:
     try:
         path.write_bytes(mlp().SerializeToString())
     except OSError as exc:
-        pytest.skip(f"the file system takes no such names: {exc}")
+        pytest.skip(f"the file system does not accept such names: {exc}")
     return path
 
 

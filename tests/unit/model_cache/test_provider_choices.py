@@ -27,19 +27,27 @@ if TYPE_CHECKING:
 
 CPU, OPENVINO, OPENCL = (f"{name}ExecutionProvider" for name in ("CPU", "OpenVINO", "OpenCL"))
 CHILD = """
-import json, sys
+import ctypes, json, sys
 import numpy as np
 import ort_lite as ort
+
+def loaded_sdks():
+    if sys.platform == "win32":
+        ask = ctypes.windll.kernel32.GetModuleHandleW
+        ask.restype = ctypes.c_void_p
+        return [name for name in ("openvino", "OpenCL", "intelocl64") if ask(name + ".dll")]
+    with open("/proc/self/maps") as file:
+        maps = file.read()
+    return [name for name in ("openvino", "libOpenCL", "intelocl", "pocl") if name in maps]
+
 options = ort.SessionOptions()
 options.add_session_config_entry("session.ep_context_cache", "1")
 options.add_session_config_entry("session.ep_context_cache_dir", sys.argv[2])
 with open(sys.argv[1], "rb") as file:  # a young file has no digest that the cache remembers
     session = ort.InferenceSession(file.read(), options)
 answer = session.run(None, {"x": np.ones((2, 3), np.float32)})
-with open("/proc/self/maps") as file:
-    maps = file.read()
 print(json.dumps({
-    "sdks": [name for name in ("openvino", "libOpenCL", "intelocl", "pocl") if name in maps],
+    "sdks": loaded_sdks(),
     "providers": session.get_providers(), "state": session.load_report().cache.state,
     "notes": session.explain().notes, "answer": answer[0].tolist(),
 }))

@@ -126,7 +126,7 @@ def convolution_cases(op_type: str) -> NodeSet:
             nodes.add(op_type, [x, w, zero, away], (1, 3), **attributes)
             continue
         if len(left) == 3:
-            continue  # onnx.reference takes no scale for each channel there
+            continue  # onnx.reference accepts one scale for all channels there
         each = (random.random(below[0]) / 4000 + 1e-4).astype(np.float32)
         scale, out = np.array(0.37, np.float32), np.array(0.29, np.float32)
         held = np.array(integers(random, w_kind, 1)[0])

@@ -34,7 +34,7 @@ def add_lstm(
 
     def scales() -> list[np.ndarray[Any, Any]]:
         shape = (ways, columns) if "z" in given else (ways,)
-        # onnxruntime takes no zero point but 0 of int8, and of uint8 one for all columns.
+        # onnxruntime accepts int8 with a zero point of 0 only, and uint8 with one for all columns.
         zero = np.full(shape, 135 if kind == "uint8" else 0, kind)
         factor = random.random(shape).astype(np.float32) + np.float32(0.5)
         return [factor / np.float32(100 * hidden**0.5), zero]

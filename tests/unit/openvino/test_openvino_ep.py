@@ -112,7 +112,7 @@ def test_a_device_that_is_not_here_is_named_with_those_that_are(device: str) -> 
     if device.partition(":")[2].split(",")[0] in missing or device in missing:
         pytest.skip(f"{device} is here")
     with pytest.raises(
-        ort.EPFail, match=f"no device '{device}' on this machine; it has: .*CPU.*ort-lite doctor"
+        ort.EPFail, match=f"no device '{device}' on this machine; found: .*CPU.*ort-lite doctor"
     ):
         session(mlp(), device_type=device)
 

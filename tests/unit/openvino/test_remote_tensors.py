@@ -19,6 +19,7 @@ import ort_lite as ort
 from benchmarks.harness.engine_programs import FLOAT32
 from eps.openvino import memory as openvino_memory
 from eps.openvino.memory import OpenVINOMemory, OpenVINOTensor
+from eps.openvino.probe import probe_devices
 from eps.openvino.sdk.binding import ov
 from ort_lite.ep import DeviceTensor, SupportsBoundRuns
 
@@ -182,6 +183,11 @@ def test_the_stand_in_has_the_signatures_of_the_extension() -> None:
     copies = str(ov.RemoteTensor.copy_to.__doc__), str(ov.RemoteTensor.copy_from.__doc__)
     assert "target_tensor: openvino._pyopenvino.Tensor" in copies[0]
     assert "source_tensor: openvino._pyopenvino.Tensor" in copies[1]
+
+
+def test_devices_are_listed_with_their_memory() -> None:
+    found = {device.name: device.memory for device in probe_devices().devices}
+    assert found == {"CPU": 0, "GPU.0": ROOM, "GPU.1": ROOM, "NPU": ROOM}
 
 
 @pytest.mark.parametrize(("kind", "device"), KINDS)
