@@ -124,3 +124,31 @@ def feed(proto: onnx.ModelProto, seed: int = 1) -> dict[str, np.ndarray]:
         dims = [d.dim_value or 2 for d in info.type.tensor_type.shape.dim]
         found[info.name] = random.standard_normal(dims).astype(np.float32)
     return found
+
+
+def layers(columns: int, *, rows: int | str = 1) -> onnx.ModelProto:
+    """Relu of a product with a matrix of so many columns, twice."""
+    rng = np.random.default_rng(0)
+    weights = {
+        name: (rng.standard_normal((columns, columns)) / columns).astype(np.float32)
+        for name in ("a", "b")
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["p"]),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("MatMul", ["q", "b"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    return model(nodes, [("x", [rows, columns])], [("y", None)], weights)
+
+
+def recurrence(op: str, hidden: int, *, sizes: tuple[int | str, int | str]) -> onnx.ModelProto:
+    """An LSTM, GRU or RNN of one direction, with as many inputs as it has hidden values."""
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op] * hidden
+    rng = np.random.default_rng(2)
+    weights = {
+        name: (rng.standard_normal((1, gates, hidden)) / hidden).astype(np.float32)
+        for name in ("w", "r")
+    }
+    nodes = [helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden)]
+    return model(nodes, [("x", [*sizes, hidden])], [("y", None)], weights)

@@ -83,6 +83,13 @@ class OpenVINOOptions:
         return "CPU" in self.device.partition(":")[2].split(",") or self.kind == "CPU"
 
     @property
+    def leaves_threads_open(self) -> bool:
+        """Whether nobody chose a number of threads or streams of the CPU."""
+        chosen = self.num_of_threads is not None or self.num_streams is not None
+        named = THREADS_KEY in self.load_config or STREAMS_KEY in self.load_config
+        return self.device == "CPU" and not chosen and not named
+
+    @property
     def needs_static_shapes(self) -> bool:
         """Whether every dimension must have a size before compiling."""
         return self.disable_dynamic_shapes or self.kind == "NPU"
@@ -170,17 +177,28 @@ def _count_cpus() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def import_config(options: OpenVINOOptions) -> dict[str, object]:
-    """Properties for import_model: what steers compilation alone is left out."""
+def import_config(options: OpenVINOOptions, *, one_thread: bool = False) -> dict[str, object]:
+    """Properties for import_model: what steers compilation alone is left out.
+
+    Args:
+        options: Of the session that imports.
+        one_thread: Whether the blob was compiled for the caller's thread, where these options
+            leave that open.
+    """
     config = compile_config(options)
+    if one_thread and options.leaves_threads_open:
+        config |= ONE_THREAD
     for key in ("CACHE_DIR", "NPU_COMPILATION_MODE_PARAMS"):
         config.pop(key, None)
     return config
 
 
-def weightless_config(options: OpenVINOOptions, path: str) -> dict[str, object]:
-    """Properties for importing a form without constants; OpenVINO maps the file at `path`."""
-    return {**import_config(options), "WEIGHTS_PATH": path, "ENABLE_WEIGHTLESS": True}
+def weightless_config(
+    options: OpenVINOOptions, path: str, *, one_thread: bool = False
+) -> dict[str, object]:
+    """As `import_config`, for a form without constants; OpenVINO maps the file at `path`."""
+    config = import_config(options, one_thread=one_thread)
+    return {**config, "WEIGHTS_PATH": path, "ENABLE_WEIGHTLESS": True}
 
 
 def _device(text: str) -> str:

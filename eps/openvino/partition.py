@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
+from eps.openvino.payload.blob_header import THREADS
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import CompiledPartition, DeviceReset, EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from eps.openvino.bound_request import BoundRequest
     from eps.openvino.memory import OpenVINOMemory
@@ -27,6 +28,7 @@ INT32_MAX = (1 << 31) - 1
 COUNTED = ("to_device", "to_host", "bytes_to_device", "bytes_to_host")
 """Fields of CopyCounts; a request counts for itself, since one thread at a time uses it."""
 
+ON_ONE_THREAD = "on one thread: more would wait for each other"
 UNPROVEN_ON_NPU = (
     "its numbers are unproven: which operators OpenVINO computes correctly was recorded on CPU"
 )
@@ -36,6 +38,10 @@ class OpenVINOPartition(CompiledPartition):
     """One compiled model; as many requests as threads run it at once, each kept for reuse.
 
     Runs from and to bound memory have requests of their own.
+
+    Attributes:
+        one_thread: Whether it is compiled for the caller's thread, as nobody chose a number; its
+            maker sets it.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class OpenVINOPartition(CompiledPartition):
             find_memory: Opens the memory of the device; None for one that uses the host's.
         """
         self._rewritings = rewritings
+        self.one_thread = False
         self.source = source
         self.model: RuntimeModel | None = model
         self.name = name
@@ -223,13 +230,20 @@ class OpenVINOPartition(CompiledPartition):
         """The devices that it runs on, which AUTO and HETERO choose themselves; its rewritings."""
         if self.model is None:
             return ()
-        retry = (*self._rewritings, *((self._last_retry,) if self._last_retry else ()))
+        threads = (ON_ONE_THREAD,) if self.one_thread else ()
+        retry = (self._last_retry,) if self._last_retry else ()
+        others = (*self._rewritings, *threads, *retry)
         try:
             devices = str(self.model.property("EXECUTION_DEVICES"))
         except SDK_ERRORS:  # a device without that property
-            return retry
+            return others
         unproven = (UNPROVEN_ON_NPU,) if "NPU" in devices else ()
-        return (f"on {devices}", *unproven, *retry)
+        return (f"on {devices}", *unproven, *others)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What an import has to know that a blob does not say."""
+        return {THREADS: "1"} if self.one_thread else {}
 
     def forget_source(self) -> None:
         """Let go of the graph that was compiled, and with it of its weights."""

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.options import import_config, weightless_config
-from eps.openvino.payload.blob_header import read_requirements
+from eps.openvino.payload.blob_header import (
+    THREADS,
+    read_requirements,
+    split_trailer,
+    write_trailer,
+)
 from eps.openvino.payload.identity import (
     compatibility_json,
     info_identity,
@@ -193,6 +198,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         assert compiled.model is not None, "the core exports before it releases"
         with openvino_errors(f"exporting {compiled.name}"):
             compiled.model.export(out)
+        if isinstance(compiled, OpenVINOPartition):
+            write_trailer(out, compiled.settings)
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
         """Import a blob without copying it; the result holds `payload`.
@@ -209,8 +216,15 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
                 hint="load the context without npu_platform on a machine with the NPU",
             )
-        runtime = self._sdk.importer(payload)
-        return self._import(runtime, payload, io, import_config(self.options))
+        blob, one_thread = self._split(payload)
+        config = import_config(self.options, one_thread=one_thread)
+        runtime = self._sdk.importer(blob, config)
+        return self._import(runtime, blob, io, config, one_thread=one_thread)
+
+    def _split(self, payload: memoryview) -> tuple[memoryview, bool]:
+        """The blob of a payload, and whether it runs in the caller's thread in this session."""
+        blob, settings = split_trailer(payload)
+        return blob, settings.get(THREADS) == "1" and self.options.leaves_threads_open
 
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
@@ -228,20 +242,29 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         if blob is None:
             return False
         out.write(blob)
+        write_trailer(out, compiled.settings)
         return True
 
     def import_shared(
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """Import a blob whose constants are in a file, which OpenVINO maps; as `import_model`."""
+        blob, one_thread = self._split(payload)
         with weights.lend_path() as lent:
-            config = weightless_config(self.options, lent.path)
-            partition = self._import(self._sdk.binding(), payload, io, config)
+            config = weightless_config(self.options, lent.path, one_thread=one_thread)
+            runtime = self._sdk.binding()
+            partition = self._import(runtime, blob, io, config, one_thread=one_thread)
             lent.owner = partition.model
         return partition
 
     def _import(
-        self, runtime: Runtime, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
+        self,
+        runtime: Runtime,
+        payload: memoryview,
+        io: PartitionIo,
+        config: Mapping[str, object],
+        *,
+        one_thread: bool,
     ) -> OpenVINOPartition:
         requirements = self._requirements_of(payload)
         try:
@@ -261,7 +284,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         order = import_order(io.inputs, model.inputs), import_order(io.outputs, model.outputs)
         find_memory = self._memory_finder()
-        return OpenVINOPartition(model, "an imported partition", order, find_memory=find_memory)
+        partition = OpenVINOPartition(
+            model, "an imported partition", order, find_memory=find_memory
+        )
+        partition.one_thread = one_thread
+        return partition
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""

@@ -90,7 +90,8 @@ def _compile(
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
             reason = "NPU needs static shapes"
             raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
-        config, notes = _choose_config(core, options, graph)
+        one_thread = pays_one_thread(options, graph)
+        config, notes = _choose_config(core, options, graph, one_thread=one_thread)
         notes = (*rewritten.notes, *notes)
         try:
             compiled = core.compile_model(model, options.device, config)
@@ -114,17 +115,18 @@ def _compile(
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
     finder = memory_finder(core, options.device)
-    return OpenVINOPartition(made, name, order, graph, notes, finder)
+    partition = OpenVINOPartition(made, name, order, graph, notes, finder)
+    partition.one_thread = one_thread
+    return partition
 
 
 def _choose_config(
-    core: openvino.Core, options: OpenVINOOptions, graph: Graph
+    core: openvino.Core, options: OpenVINOOptions, graph: Graph, *, one_thread: bool
 ) -> tuple[dict[str, object], tuple[str, ...]]:
     """Properties for compiling a partition, and notes on those that depend on it."""
     config, notes = compile_config(options), []
-    if pays_one_thread(options, graph):
+    if one_thread:
         config |= ONE_THREAD
-        notes.append("on one thread: more would wait for each other")
     if _is_quantised(graph):
         from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
 

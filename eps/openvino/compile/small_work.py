@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.openvino.options import STREAMS_KEY, THREADS_KEY
 from eps.openvino.placement_costs import costs_of
 from ort_lite.ep import estimate_run
 
@@ -31,11 +30,7 @@ def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
 
     The work of free shapes is anybody's guess, but not which part of it are steps of recurrences.
     """
-    if options.device != "CPU" or options.num_of_threads is not None:
-        return False
-    if THREADS_KEY in options.load_config or STREAMS_KEY in options.load_config:
-        return False
-    if options.num_streams is not None:
+    if not options.leaves_threads_open:
         return False
     work = estimate_run(graph, costs_of("CPU"), MOST_WORK)
     if work is None:

@@ -68,6 +68,10 @@ class BindingRuntime:
         except PROPERTY_ERRORS:
             return None
 
+    def with_config(self, config: Mapping[str, object]) -> BindingRuntime:  # noqa: ARG002 - see Runtime
+        """See Runtime: `import_model` takes any."""
+        return self
+
     def import_model(
         self, payload: memoryview, device: str, config: Mapping[str, object]
     ) -> BindingModel:

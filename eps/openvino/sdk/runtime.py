@@ -94,6 +94,10 @@ class Runtime(Protocol):
         """A property as text; None if the plug-in does not report it."""
         ...
 
+    def with_config(self, config: Mapping[str, object]) -> Runtime:
+        """A runtime whose `import_model` takes these properties."""
+        ...
+
     def import_model(
         self, payload: memoryview, device: str, config: Mapping[str, object]
     ) -> RuntimeModel:

@@ -17,6 +17,8 @@ from eps.openvino.sdk_errors import openvino_errors
 from ort_lite.ep import EPFail, get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import openvino
 
     from eps.openvino.options import OpenVINOOptions
@@ -52,16 +54,19 @@ class Sdk:
         self._require_open()
         return self._runtime
 
-    def importer(self, payload: memoryview) -> Runtime:
-        """The runtime that imports `payload`.
+    def importer(self, payload: memoryview, config: Mapping[str, object]) -> Runtime:
+        """The runtime that imports `payload` with these properties.
 
         The C API refuses one without constants ("Empty weights data", seen with 2026.4.1), which
-        the extension takes.
+        the extension takes. It takes properties from its Core.
 
         Raises:
             EPFail: As `core`.
         """
-        return self.runtime if has_constants(payload) else self.binding()
+        if not has_constants(payload):
+            return self.binding()
+        with openvino_errors("starting"):
+            return self.runtime.with_config(config)
 
     def core(self) -> openvino.Core:
         """The extension's Core, created on first use.

@@ -234,8 +234,8 @@ def test_a_payload_without_constants_is_imported_too() -> None:
     compiled = openvino.Core().compile_model(openvino.Model([ops.relu(x)], [x]), "CPU", CONFIG)
     payload = memoryview(compiled.export_model().getvalue())
     opened = Sdk(OPTIONS)
-    assert opened.importer(twice((2,), "f32")) is opened.runtime
-    found = opened.importer(payload).import_model(payload, "CPU", CONFIG)
+    assert opened.importer(twice((2,), "f32"), CONFIG) is opened.runtime
+    found = opened.importer(payload, CONFIG).import_model(payload, "CPU", CONFIG)
     assert answer(found, np.array([-1, 1], np.float32), lent=False)[0].tolist() == [0, 1]
 
 

@@ -14,56 +14,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from small_models import layers, recurrence
 
 import ort_lite as ort
 
 OPENVINO = "OpenVINOExecutionProvider"
 NOTE = "on one thread: more would wait for each other"
-
-
-def layers(columns: int, *, rows: object = 1) -> onnx.ModelProto:
-    """Relu of a product with a matrix of so many columns, twice."""
-    rng = np.random.default_rng(0)
-    names = ("a", "b")
-    weights = [
-        numpy_helper.from_array(
-            (rng.standard_normal((columns, columns)) / columns).astype(np.float32), name
-        )
-        for name in names
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "a"], ["p"]),
-        helper.make_node("Relu", ["p"], ["q"]),
-        helper.make_node("MatMul", ["q", "b"], ["r"]),
-        helper.make_node("Relu", ["r"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "layers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, columns])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        weights,
-    )
-    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
-
-
-def recurrence(op: str, hidden: int, *, sizes: tuple[object, object]) -> onnx.ModelProto:
-    """An LSTM, GRU or RNN of one direction, with as many inputs as it has hidden values."""
-    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
-    rng = np.random.default_rng(2)
-    shapes = {"w": (1, gates * hidden, hidden), "r": (1, gates * hidden, hidden)}
-    weights = [
-        numpy_helper.from_array((rng.standard_normal(shape) / hidden).astype(np.float32), name)
-        for name, shape in shapes.items()
-    ]
-    graph = helper.make_graph(
-        [helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden)],
-        "steps",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [*sizes, hidden])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        weights,
-    )
-    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
 
 
 def runs_on_one_thread(proto: onnx.ModelProto, **options: str) -> bool:
@@ -91,7 +47,7 @@ def test_little_work_runs_on_one_thread() -> None:
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("sizes", [(40, 1), ("time", 1), ("time", "batch")], ids=str)
 def test_steps_that_wait_for_each_other_run_on_one_thread(
-    op: str, sizes: tuple[object, object]
+    op: str, sizes: tuple[int | str, int | str]
 ) -> None:
     assert runs_on_one_thread(recurrence(op, 64, sizes=sizes))
 
