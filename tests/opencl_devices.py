@@ -43,12 +43,15 @@ def reason_to_skip(parameter: object) -> str:
     """Why a test with this parameter cannot run here; "" for what names no failing device.
 
     Args:
-        parameter: A device, its name, or "portable", which names PoCL.
+        parameter: A device, its name, provider options, or "portable" or a path through a folder
+            "pocl", which name PoCL.
     """
     wanted = parameter.name if isinstance(parameter, ListedDevice) else parameter
+    wanted = wanted.get("platform") if isinstance(wanted, dict) else wanted
     if not isinstance(wanted, str):
         return ""
-    wanted = "portable" if wanted.lower().startswith("portable") else wanted
+    is_pocl = wanted.lower().startswith("portable") or "pocl" in wanted.split("/")
+    wanted = "portable" if is_pocl else wanted
     if wanted not in (*device_names(), "portable"):
         return ""
     if wanted == "portable" and not any("Portable" in f.platform.name for f in all_devices()):

@@ -43,7 +43,7 @@ RELOAD = "session from context"
     help="Measure a decoder of a language model: N new tokens, --loads times.",
 )  # fmt: skip
 @click.option(
-    "--prompt", default=64, show_default=True, type=click.IntRange(min=1),
+    "--prompt", metavar="N", default=64, show_default=True, type=click.IntRange(min=1),
     help="Tokens of the prompt, for --generate.",
 )  # fmt: skip
 @session_choice

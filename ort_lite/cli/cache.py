@@ -71,7 +71,7 @@ def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
         (
             entry.key[:KEY_SHOWN],
             size_text(entry.size),
-            _time_text(store.last_used(entry.key)),
+            _local_time(store.last_used(entry.key)),
             "pinned" if store.is_pinned(entry.key) else "",
             entry.identity.get("providers", "").replace("ExecutionProvider", ""),
             entry.source or "from memory",
@@ -248,6 +248,11 @@ def _json(store: CacheStore, entry: CacheEntry) -> dict[str, Any]:
         "identity": dict(entry.identity),
         "objects": [one.name for one in entry.objects],
     }
+
+
+def _local_time(seconds: float) -> str:
+    """For a person, to the minute."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _time_text(seconds: float) -> str:

@@ -7,6 +7,7 @@ compile of the same partition.
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.progress import Task
     from rich.progress_bar import ProgressBar
 
+_PARTITION = re.compile(r"(\w+?)(?:ExecutionProvider)?_[0-9a-f]{16}_\d+")
+"""The name of a partition: its EP, a digest, a number."""
 MOST = 0.98
 """Largest share of an estimate that the bar shows before the compile has ended."""
 WIDTH = 20
@@ -74,7 +77,7 @@ def compile_progress(doing: str, settings: str) -> Iterator[Callable[[str, int, 
                 changed = {"before": before, "since": shown.get_time(), "last": last}
             shown.update(
                 task,
-                description=escape(f"compiling {short_name(name)}"),
+                description=escape(describe_step(name)),
                 completed=done if several else 0,
                 total=total if several else None,
                 count=f"{done}/{total}" if several else "",
@@ -101,6 +104,7 @@ def is_step(name: str) -> bool:
     return " " in name
 
 
-def short_name(name: str) -> str:
-    """Name of a partition or step that leaves room for the bar in 80 columns."""
-    return name.replace("ExecutionProvider_", " ")
+def describe_step(name: str) -> str:
+    """What is done, without the digests in names of partitions: `compiling for OpenVINO`."""
+    short = _PARTITION.sub(r"\1", name)
+    return f"compiling: {short}" if is_step(name) else f"compiling for {short}"

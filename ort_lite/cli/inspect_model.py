@@ -186,7 +186,7 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
         return code
     if not verdicts:
         print_line(f"{model}: no EPContext nodes; this is not a compiled model")
-        print_note(f"hint: ort-lite compile {quote_argument(str(model))} compiles it")
+        print_note(f"Hint: ort-lite compile {quote_argument(str(model))} compiles it")
     for verdict in verdicts:
         _print(verdict)
     return code

@@ -53,7 +53,7 @@ MODEL_SUFFIXES = (".onnx", ".ort")
     help="An input file: .npz or .json with arrays by name, .npy, or an image. Default: random.",
 )  # fmt: skip
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True,
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True,
     help="Seed of random inputs.",
 )  # fmt: skip
 @click.option(

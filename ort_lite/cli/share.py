@@ -64,6 +64,9 @@ def share(
     paths = [Path(name) for names in lists for name in names if name]
     if not paths:
         raise click.UsageError("no model named")
+    twice = [path for count, path in enumerate(paths) if path in paths[:count]]
+    if twice:
+        raise click.UsageError(f"{twice[0]} is named twice")
     chosen = _merge_options(choice, provider_pairs, config_pairs)
     present = [target for target in map(default_context_path, paths) if target.exists()]
     if present and not force:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ctx_formats.file_kind import kind_of
 from ort_lite.hw.errors import MatrixError
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ def read_yaml(path: Path) -> Document:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
         text = data.decode()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise MatrixError(f"{path}: cannot be read: {exc}") from exc
+    except OSError as exc:
+        raise MatrixError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        kind = kind_of(memoryview(data)) or "not UTF-8 text"
+        raise MatrixError(f"{path}: {kind}, expected a hardware matrix (YAML)") from exc
     if len(data) > MAX_BYTES:
         raise MatrixError(f"{path}: over {MAX_BYTES} bytes, expected a matrix of at most as many")
     try:

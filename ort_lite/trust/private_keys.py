@@ -139,7 +139,10 @@ def generate_key(name: Path, passphrase: bytes | None, *, force: bool) -> KeyFil
         write_secret(private, text, replace=force)
         write_file(public, shown, replace=force)
     except OSError as exc:
-        raise InvalidArgument(f"the keys {private} and {public} cannot be written: {exc}") from exc
+        problem = exc.strerror or exc
+        raise InvalidArgument(
+            f"the keys {private} and {public} cannot be written: {problem}"
+        ) from exc
     return KeyFiles(private, public, ed25519.public_half(key))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,9 @@ def damage(folder: Path) -> None:
 def test_ls_and_du_tell_what_is_there(folder: Path, filled: str, model: Path, invoke) -> None:
     (entry,) = invoke("cache", "ls", "--json").json["entries"]
     assert (entry["key"], entry["model"], entry["pinned"]) == (filled, str(model), False)
-    assert filled[:12] in invoke("cache", "ls").out
+    listed = invoke("cache", "ls").out
+    assert filled[:12] in listed
+    assert re.search(r"  \d{4}-\d\d-\d\d \d\d:\d\d  ", listed)
     size = sum(path.stat().st_size for path in CacheStore(folder).objects.iterdir())
     assert invoke("cache", "du", "--json").json["bytes"] == size == entry["bytes"]
     assert "1 entry" in invoke("cache", "du").out

@@ -45,7 +45,7 @@ def seen_on_a_terminal(folder: Path) -> str:
 def test_a_terminal_shows_which_partition_of_how_many(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(sandwich().SerializeToString())
     shown = seen_on_a_terminal(tmp_path)
-    assert "compiling OpenVINO " in shown
+    assert "compiling for OpenVINO " in shown
     for count in ("0/3", "1/3", "2/3"):
         assert count in shown
 
@@ -53,7 +53,7 @@ def test_a_terminal_shows_which_partition_of_how_many(tmp_path: Path) -> None:
 def test_a_single_partition_shows_that_time_goes_by_instead_of_no_progress(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     shown = seen_on_a_terminal(tmp_path)
-    assert "compiling OpenVINO " in shown
+    assert "compiling for OpenVINO " in shown
     assert "0/1" not in shown
     assert "0:00:0" in shown
 

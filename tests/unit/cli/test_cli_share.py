@@ -103,6 +103,14 @@ def test_no_model_is_wrong_usage(invoke: Invoke) -> None:
     assert invoke("share", ",").code == 2
 
 
+def test_a_model_that_is_named_twice_is_wrong_usage(invoke: Invoke, two: tuple[Path, Path]) -> None:
+    """It is not told that its own context model exists already."""
+    result = invoke("share", two[0], two[1], two[0])
+    assert result.code == 2
+    assert f"{two[0]} is named twice" in result.err
+    assert not list(two[0].parent.glob("*_ctx*"))
+
+
 def test_one_model_that_fails_leaves_no_file(invoke: Invoke, two: tuple[Path, Path]) -> None:
     two[1].write_bytes(b"no model")
     assert invoke("share", "-e", "openvino", *two).code != 0

@@ -33,6 +33,12 @@ def signed(model: Path, keys: Path, invoke) -> Path:
     return output
 
 
+def test_keygen_names_a_folder_that_does_not_exist(tmp_path: Path, invoke) -> None:
+    result = invoke("keygen", tmp_path / "nowhere" / "k")
+    assert result.code == 2
+    assert result.err.endswith("cannot be written: the folder does not exist\n")
+
+
 def test_keygen_writes_both_halves_and_says_the_key(tmp_path: Path, invoke) -> None:
     made = invoke("keygen", tmp_path / "k", "--json").json
     assert made["private"] == str(tmp_path / "k.key")

@@ -126,6 +126,18 @@ def test_a_mistake_is_told_with_its_line(change: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(b"\x08\x07\x12\xbe", "not UTF-8 text"), (b"\x89PNG\r\n\x1a\n", "a PNG image")],
+)
+def test_a_file_that_is_not_text_is_named(data: bytes, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    with pytest.raises(MatrixError) as refused:
+        read_matrix(path)
+    assert str(refused.value) == f"{path}: {kind}, expected a hardware matrix (YAML)"
+
+
 EVIDENCE = """\
   plain:
     state: verified
