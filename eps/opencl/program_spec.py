@@ -187,6 +187,7 @@ class ProgramSpec:
         port_uses: None where an earlier release made the payload: bound tensors are copied.
         parts: Programs that are built in place of `source`, each function in one of them; empty
             where one program has all.
+        chains: Ranges of calls that one launch runs; the functions of each are in one part.
     """
 
     source: str
@@ -232,6 +233,17 @@ class ProgramSpec:
     def part_of_function(self) -> Mapping[int, int]:
         """Index of the part that contains each function; empty for a program in one piece."""
         return {number: i for i, part in enumerate(self.parts) for number in part.functions}
+
+    @property
+    def parts_of_chains(self) -> tuple[int | None, ...]:
+        """Index of the part that has the functions of each chain; None where two have them."""
+        numbers = {name: number for number, name in enumerate(self.functions)}
+        of_function = self.part_of_function
+        used = [
+            {of_function.get(numbers[call.kernel], 0) for call in self.calls[begin:end]}
+            for begin, end in self.chains
+        ]
+        return tuple(parts.pop() if len(parts) == 1 else None for parts in used)
 
     @property
     def most_arguments(self) -> int:

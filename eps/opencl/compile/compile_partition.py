@@ -73,7 +73,7 @@ def compile_partition(
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     entry = target.one_entry and bool(kernels)
     chains = find_chains(kernels) if entry else ()
-    emitted = emit_program(kernels, target, entry=entry, chains=len(chains))
+    emitted = emit_program(kernels, target, entry=entry, chains=chains)
     weights = list(map(_weight, plan.constants))
     distinct = {weight.digest: weight for weight in weights}
     order = {digest: index for index, digest in enumerate(distinct)}
@@ -95,7 +95,7 @@ def compile_partition(
         fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
         parts=emitted.parts,
-        chains=chains,
+        chains=emitted.chains,
         rewritings=lowered.notes,
         port_uses=find_port_uses(kernels, schedule.inputs, schedule.outputs),
         tuned={

@@ -26,7 +26,8 @@ indices into it. `tuned`, which may be missing, has the tilings that were measur
 other shapes take them over. Integers are little-endian.
 
 A part is a program of some functions, as indices into the different kernels of the table's calls in
-their order; each function is in one part. The source is that of one program with all of them.
+their order; each function is in one part, and those of a chain are in the same. The source is that
+of one program with all of them.
 
 Sections may be named by several variants, and are digested and inflated once; all sources together
 are at most 64 MiB. Weights share no bytes.
@@ -199,9 +200,10 @@ def _read_binaries(
         raise FormatError("parts", f"{len(parts)} or more", f"1 to {MAX_PARTS}")
     if sorted(n for part in parts for n in part.functions) != list(range(last + 1)):
         raise FormatError("parts", "a function in no part, or in two", "each in one")
-    if spec.chains:
-        raise FormatError("parts", f"{len(parts)} and chains of calls", "one program for chains")
-    return ProgramVariant(replace(spec, parts=tuple(parts)), tuple(binaries))
+    spec = replace(spec, parts=tuple(parts))
+    if spec.chains and None in spec.parts_of_chains:
+        raise FormatError("parts", "a chain of functions in two parts", "each chain in one part")
+    return ProgramVariant(spec, tuple(binaries))
 
 
 def _read_weights(

@@ -58,15 +58,20 @@ class BuildProcesses:
         """Start the processes, as many as the system lets; wait for those of other threads."""
         _one_at_a_time.acquire()
         try:
-            facts = json.dumps(facts_of(self._listed, os.environ))
-            for _ in range(self._count):
-                self._children.append(_Child(start_module(CHILD, self._listed.name, facts)))
-        except OSError as exc:
-            log.debug("programs are built in this process: %s", exc)
+            self._start(self._count)
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _start(self, count: int) -> None:
+        """Have so many processes, or as many as the system lets."""
+        facts = json.dumps(facts_of(self._listed, os.environ))
+        try:
+            while len(self._children) < count:
+                self._children.append(_Child(start_module(CHILD, self._listed.name, facts)))
+        except OSError as exc:
+            log.debug("programs are built in this process: %s", exc)
 
     def __exit__(self, *exc: object) -> None:
         """End the processes, whatever they do."""
@@ -80,11 +85,14 @@ class BuildProcesses:
     def build(self, sources: Sequence[str], options: str) -> list[bytes | None]:
         """The driver's binary of each source; None for those that no process has built.
 
+        Processes that are missing are started now.
+
         Args:
             sources: The process with the same index builds each, so that its bytes do not depend
                 on which one is quicker.
             options: Build options.
         """
+        self._start(len(sources))
         at_work = list(zip(self._children, sources, strict=False))
         with selectors.DefaultSelector() as selector:
             for child, source in at_work:

@@ -53,6 +53,9 @@ log = get_logger(__name__)
 IMPORTED = "an imported partition"
 MANY_NODES = 50
 """Nodes of a partition for which processes are started before its program is generated."""
+DIFFERENT_NODES = 15
+"""Nodes of different operators or shapes for each such process: equal ones share a function, and a
+program of few functions is not divided. A decoder of any depth has 18."""
 
 
 class Builder:
@@ -132,7 +135,8 @@ class Builder:
             return nullcontext()
         from eps.opencl.runtime.build_processes import BuildProcesses  # noqa: PLC0415 - lazy: reload
 
-        return BuildProcesses(self.access.listed, self._target.builds_at_once)
+        count = max(1, _count_different_nodes(graph) // DIFFERENT_NODES)
+        return BuildProcesses(self.access.listed, min(count, self._target.builds_at_once))
 
     def require_room(self, graphs: Sequence[Graph]) -> None:
         """Refuse partitions whose programs do not fit on the device together.
@@ -434,6 +438,16 @@ class Builder:
             weights,
             profiling=profiling,
         )
+
+
+def _count_different_nodes(graph: Graph) -> int:
+    """How many nodes differ in operator, or in the types of their inputs or outputs."""
+
+    def describe(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(str(graph.type_of(name)) for name in names)
+
+    nodes = graph.nodes
+    return len({(n.domain, n.op_type, describe(n.inputs), describe(n.outputs)) for n in nodes})
 
 
 def _report_kernels(fused: FusedNode) -> Callable[[int, int], None] | None:

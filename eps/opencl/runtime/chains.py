@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from eps.opencl.program_spec import LaunchSpec, ProgramSpec
     from eps.opencl.runtime.launch import Launch
 
-    Launcher = Callable[[Sequence[Buffer | int], tuple[int, int]], Launch]
-    """Makes a launch of the entry with arguments, of so many work-items in groups of so many."""
+    Launcher = Callable[[int, Sequence[Buffer | int], tuple[int, int]], Launch]
+    """Makes a launch of a part's entry with arguments, of so many work-items in groups."""
     Key = ArenaSpan | WeightArgument | int | None
     """Equal for arguments that are one address: a port's number is apart from the arena, since a
     tensor of the user's may take its place; None is the flag for bad indices."""
@@ -97,8 +97,10 @@ class Chains:
         queue.write(calls, table)
         items = ITEMS_OF_A_CORE * max(1, context.device.max_compute_units)
         self.launches = {
-            begin: launcher(self._fill((-1 - number, *self._memory)), (items, 1))
-            for number, (begin, _) in enumerate(spec.chains)
+            begin: launcher(part or 0, self._fill((-1 - number, *self._memory)), (items, 1))
+            for number, ((begin, _), part) in enumerate(
+                zip(spec.chains, spec.parts_of_chains, strict=True)
+            )
         }
 
     def _fill(self, arguments: tuple[int | Buffer, ...]) -> list[int | Buffer]:
@@ -122,7 +124,7 @@ class Chains:
                 end += 1
             buffers = [self._new[slot] for slot in range(first, end)]
             arguments = self._fill((self._functions + first, self._slots, *buffers))
-            self._launcher(arguments, (1, 1)).enqueue()
+            self._launcher(0, arguments, (1, 1)).enqueue()
             for slot in range(first, end):
                 del self._new[slot]
         self._queue.clear(self._counters, self._counted)

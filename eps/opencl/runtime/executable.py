@@ -126,7 +126,7 @@ class Executable:
         if spec.chains and self._waits and not self._profiling:
             from eps.opencl.runtime.chains import Chains  # noqa: PLC0415 - lazy: rare
 
-            launcher = partial(Launch, self._queue, programs[0], ENTRY)
+            launcher = partial(self._launch_entry, programs)
             self._chains = Chains(spec, self._context, self._queue, launcher)
         chains = self._chains
         buffers: dict[int, Buffer] = {}  # by the identity of an argument, which calls share
@@ -159,6 +159,15 @@ class Executable:
             launch = Launch(self._queue, program, name, arguments, (call.tasks, call.group))
             self._calls.append(launch)
             self._launches.append(launch)
+
+    def _launch_entry(
+        self,
+        programs: Sequence[Program],
+        part: int,
+        arguments: Sequence[Buffer | int],
+        size: tuple[int, int],
+    ) -> Launch:
+        return Launch(self._queue, programs[part], ENTRY, arguments, size)
 
     def _part(self, place: ArenaSpan) -> Buffer:
         part = self._parts.get(place)

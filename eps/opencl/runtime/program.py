@@ -52,12 +52,14 @@ def build_parts(
 ) -> list[Program]:
     """A program for each part of a spec, or the one that has all; built by processes if given.
 
+    One program is built by a process, too: that has its compiler ready, and hears no Ctrl-C.
+
     Raises:
         EPFail: The driver refuses one.
     """
-    if not spec.parts:
+    if not spec.parts and (processes is None or not spec.entry):
         return [build(context, spec.source, spec.options)]
-    sources = [part.source for part in spec.parts]
+    sources = [part.source for part in spec.parts] or [spec.source]
     binaries: Sequence[bytes | None] = [None] * len(sources)
     if processes is not None:
         binaries = processes.build(sources, spec.options + define_of(context.device))
@@ -76,7 +78,7 @@ def _load_built(context: Context, binary: bytes | None, options: str) -> Program
         with opencl_errors("making a kernel"):
             program.kernel(ENTRY)
     except EPFail as exc:
-        log.info("a part of a program is built in this process: %s", exc.message)
+        log.info("what a process has built is built in this process: %s", exc.message)
         return None
     program.made_of = binary
     return program

@@ -26,6 +26,7 @@ from eps.opencl.runtime import build_processes, builder, describe_target, progra
 from eps.opencl.runtime.build_processes import SIZE, BuildProcesses
 from eps.opencl.trials.record import facts_of
 from ort_lite.ep import start_module
+from ort_lite.model import loader
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,6 +70,7 @@ def small_parts() -> Iterator[None]:
     """Two processes for every program, on any number of cores."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "MANY_NODES", 1)
+        patch.setattr(builder, "DIFFERENT_NODES", 1)
         patch.setattr(divide_functions, "LETTERS_OF_A_PART", 1)
         patch.setattr(describe_target, "_usable_cores", lambda: 2)
         yield
@@ -282,6 +284,37 @@ def test_each_function_is_in_the_entry_of_one_part(monkeypatch: pytest.MonkeyPat
     parts = [cases_of(part.source) for part in spec.parts]
     assert [sorted(part) for part in parts] == [sorted(p.functions) for p in spec.parts]
     assert {number: call for part in parts for number, call in part.items()} == whole
+
+
+def test_a_program_of_a_few_functions_has_one_process(
+    monkeypatch: pytest.MonkeyPatch, processes: list[subprocess.Popen[bytes]], whole: Any
+) -> None:
+    """Which builds it, so that this process loads no compiler."""
+    built: list[str] = []
+    real = program.build
+    monkeypatch.setattr(program, "build", lambda *args: built.append(args[1]) or real(*args))
+    monkeypatch.setattr(builder, "DIFFERENT_NODES", 15)
+    monkeypatch.setattr(divide_functions, "LETTERS_OF_A_PART", 1 << 30)
+    found = make()
+    assert found.tobytes() == whole.tobytes()
+    assert len(processes) == 1
+    assert not built
+
+
+def test_processes_that_are_missing_are_started_for_parts(
+    monkeypatch: pytest.MonkeyPatch, processes: list[subprocess.Popen[bytes]], whole: Any
+) -> None:
+    monkeypatch.setattr(builder, "DIFFERENT_NODES", 15)
+    assert make().tobytes() == whole.tobytes()
+    assert len(processes) == 2
+
+
+def test_nodes_of_one_operator_and_shape_are_counted_once() -> None:
+    layers = [helper.make_node("Relu", [f"x{n}"], [f"x{n + 1}"]) for n in range(40)]
+    layers.append(helper.make_node("Transpose", ["x40"], ["y"], perm=[1, 0]))
+    made = model(layers, [("x0", [3, 4])], [("y", [4, 3])], {})
+    graph = loader.resolve(loader.load(made.SerializeToString(), ort.SessionOptions()).model, {})
+    assert builder._count_different_nodes(graph) == 2
 
 
 def cases_of(source: str) -> dict[int, str]:

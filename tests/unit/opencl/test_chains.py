@@ -16,11 +16,14 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.compile import compile_partition
+from eps.opencl.compile.codegen import divide_chains
 from eps.opencl.compile.codegen.chains import MOST_WORK, find_chains
 from eps.opencl.compile.codegen.kernel import Kernel
 from eps.opencl.compile.views import Storage
+from eps.opencl.payload.format import read_payload
 from eps.opencl.payload.table import decode_spec, encode_spec
 from eps.opencl.runtime import chains as runtime_chains
+from eps.opencl.runtime import describe_target
 from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -145,6 +148,119 @@ def test_a_payload_keeps_chains(graph: Graph, device: str) -> None:
     assert len(restored.executable._launches) == 1
     given = values(graph, feed())
     np.testing.assert_array_equal(restored.run(given)[0], partition.run(given)[0])
+
+
+SIZES = (24, 40, 16, 56)
+STAGES = parser.parse_model(
+    """<ir_version: 8, opset_import: ["" : 17]>
+stages (float[6, 24] x0, float[24, 40] w0, float[40, 16] w1, float[16, 56] w2)
+  => (float[6, 56] x3) {
+"""
+    + "\n".join(
+        f"""  p{n} = MatMul (x{n}, w{n})
+  s{n} = Softmax <axis = -1> (p{n})
+  t{n} = Transpose <perm = [1, 0]> (s{n})
+  l{n} = Softmax <axis = -1> (t{n})
+  r{n} = ReduceMax <axes = [1], keepdims = 1> (l{n})
+  d{n} = Sub (l{n}, r{n})
+  x{n + 1} = Transpose <perm = [1, 0]> (d{n})"""
+        for n in range(3)
+    )
+    + "\n}"
+)
+
+
+def stages_feed() -> dict[str, np.ndarray[Any, Any]]:
+    random = np.random.default_rng(3)
+    shapes = {"x0": (6, 24), "w0": (24, 40), "w1": (40, 16), "w2": (16, 56)}
+    return {name: random.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+
+
+@pytest.fixture
+def stages() -> Graph:
+    """A partition whose kernels have other sizes in each stage."""
+    loaded = loader.load(STAGES.SerializeToString(), SessionOptions())
+    whole = loader.resolve(loaded.model, {})
+    return whole.extract(range(len(whole.nodes)), "stages")
+
+
+def test_chains_are_cut_where_other_functions_begin(
+    stages: Graph, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part is a program of its own, which may be built alongside the others."""
+    monkeypatch.setattr(divide_chains, "LETTERS_OF_A_PART", 1)
+    monkeypatch.setattr(describe_target, "_usable_cores", lambda: 2)
+    ep, partition = compiled(stages, device)
+    executable = partition.executable
+    spec, calls = executable.spec, len(executable.spec.calls)
+    assert len(spec.parts) == len(executable.programs) == len(spec.chains) == 2
+    (_, cut), (again, end) = spec.chains
+    assert (again, end) == (cut, calls)
+    assert spec.parts_of_chains == (0, 1)
+    assert len(executable._launches) == 2
+    given = stages_feed()
+    (right,) = ReferenceEvaluator(STAGES).run(None, given)
+    whole = without_chains(monkeypatch, stages, device)
+    (mine,), (other,) = partition.run(values(stages, given)), whole.run(values(stages, given))
+    np.testing.assert_allclose(mine, right, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(mine, other)
+    out = io.BytesIO()
+    ep.export_model(partition, out)
+    declared = PartitionIo(inputs=stages.inputs, outputs=stages.outputs)
+    restored = ep.import_model(memoryview(out.getvalue()), declared)
+    assert (restored.executable.spec.chains, len(restored.executable._launches)) == (spec.chains, 2)
+    np.testing.assert_array_equal(restored.run(values(stages, given))[0], mine)
+
+
+def test_a_chain_over_two_parts_is_refused(
+    stages: Graph, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divide_chains, "LETTERS_OF_A_PART", 1)
+    monkeypatch.setattr(describe_target, "_usable_cores", lambda: 2)
+    ep, partition = compiled(stages, device)
+    executable = partition.executable
+    executable.spec = replace(executable.spec, chains=((0, len(executable.spec.calls)),))
+    assert executable.spec.parts_of_chains == (None,)
+    out = io.BytesIO()
+    ep.export_model(partition, out)
+    with pytest.raises(FormatError, match="a chain of functions in two parts"):
+        read_payload(memoryview(out.getvalue()), 128)
+
+
+COST = dict.fromkeys("abcdef", "x" * 20_000)
+NEEDED = {name: frozenset(name) for name in COST}
+
+
+@pytest.mark.parametrize(
+    ("calls", "most", "ranges"),
+    [
+        ("abcdef", 1, []),
+        ("abcdef", 2, [(0, 3), (3, 6)]),
+        ("abcdef", 3, [(0, 1), (1, 3), (3, 6)]),
+        ("aabbccdd", 2, [(0, 4), (4, 8)]),
+        ("ababab", 2, []),
+        ("abcdabcde", 2, []),  # the last function alone would be a part: too little is saved
+        ("abcadef", 2, [(0, 4), (4, 7)]),
+        ("a", 4, []),
+    ],
+)
+def test_calls_of_one_function_are_in_one_range(
+    calls: str, most: int, ranges: list[tuple[int, int]]
+) -> None:
+    found = divide_chains.divide_calls(calls, NEEDED, COST, most)
+    assert found == ranges
+
+
+def test_functions_that_both_ranges_need_are_counted_in_both() -> None:
+    needed = {name: frozenset((name, "f")) for name in "abcde"}
+    costly = {**COST, "f": "x" * 300_000}
+    assert divide_chains.divide_calls("abcde", needed, costly, 2) == []
+
+
+def test_a_call_between_two_cuts_is_a_launch_of_its_own() -> None:
+    ranges = [(0, 4), (4, 7), (7, 9)]
+    assert divide_chains.cut_chains([(1, 5), (5, 9)], ranges) == ((1, 4), (5, 7), (7, 9))
+    assert divide_chains.cut_chains([(1, 5)], []) == ((1, 5),)
 
 
 def session_on(device: str, **options: Any) -> ort.InferenceSession:

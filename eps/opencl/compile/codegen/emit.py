@@ -14,6 +14,7 @@ from eps.opencl.compile.codegen.chains import (
     emit_chain_entry,
     name_item,
 )
+from eps.opencl.compile.codegen.divide_chains import cut_chains, divide_calls
 from eps.opencl.compile.codegen.divide_functions import divide_functions
 from eps.opencl.compile.codegen.kernel import ITEM
 from eps.opencl.compile.codegen.shared_functions import (
@@ -49,26 +50,30 @@ class EmittedProgram:
     Attributes:
         names: The kernel of each call.
         parts: See ProgramSpec.
+        chains: See ProgramSpec; each is in one part.
     """
 
     source: str
     names: list[str]
     parts: tuple[ProgramPart, ...] = ()
+    chains: tuple[tuple[int, int], ...] = ()
 
 
 def emit_program(
-    kernels: Sequence[Kernel], target: Target, *, entry: bool = False, chains: int = 0
+    kernels: Sequence[Kernel],
+    target: Target,
+    *,
+    entry: bool = False,
+    chains: Sequence[tuple[int, int]] = (),
 ) -> EmittedProgram:
     """The program, and the same in parts where the target builds several at once.
-
-    A program with chains has no parts: a launch calls the functions of one program.
 
     Args:
         kernels: In the order of the calls; not empty with `entry`.
         target: The device.
         entry: Whether they are functions that one kernel, `ENTRY`, calls by their number in the
             order of the first calls.
-        chains: How many chains of calls the entry runs, see `chains.py`.
+        chains: Ranges of calls that the entry runs, see `chains.py`.
     """
     distinct: dict[str, Kernel] = {}
     names = []
@@ -77,18 +82,10 @@ def emit_program(
         distinct.setdefault(name, kernel)
         names.append(name)
     includes = _include_texts(kernels)
-    parts: list[ProgramPart] = []
     if chains:
-        functions, calls = share_functions(_single_kernels(distinct))
-        texts = [f"{FUNCTION} {name_item(text)}" for text in functions.values()]
-        texts += [
-            PAUSE if target.multiplies_pairs else NO_PAUSE,
-            emit_chain_entry(
-                _entry_head(target), FUNCTION, _most_parameters(distinct), len(distinct), chains,
-                _emit_cases(distinct, calls, CHAIN_ITEM),
-            ),
-        ]  # fmt: skip
-    elif entry:
+        return _emit_chained(distinct, names, target, chains, includes)
+    parts: list[ProgramPart] = []
+    if entry:
         functions, calls = share_functions(_single_kernels(distinct))
         texts = _emit_functions(functions, functions)
         texts.append(_emit_entry(distinct, calls, target))
@@ -112,6 +109,53 @@ def emit_program(
         ]
     body = "\n".join([*includes, *texts])
     return EmittedProgram(f"{_emit_preamble(body, target)}\n{body}", names, tuple(parts))
+
+
+def _emit_chained(
+    kernels: Mapping[str, Kernel],
+    names: list[str],
+    target: Target,
+    chains: Sequence[tuple[int, int]],
+    includes: Sequence[str],
+) -> EmittedProgram:
+    """A program with chains, in parts that have all calls of their functions.
+
+    Args:
+        kernels: By name.
+        names: The kernel of each call.
+        target: The device.
+        chains: Ranges of calls.
+        includes: Texts of the user's.
+    """
+    functions, calls = share_functions(_single_kernels(kernels))
+    needed = {name: _functions_of(name, kernel, calls) for name, kernel in kernels.items()}
+    ranges = divide_calls(names, needed, functions, target.builds_at_once)
+    chains = cut_chains(chains, ranges)
+    numbers = {name: number for number, name in enumerate(kernels)}
+
+    def emit(called: Collection[str]) -> str:
+        chosen = frozenset().union(*(needed[name] for name in called))
+        cases = _emit_cases(kernels, calls, CHAIN_ITEM, [numbers[name] for name in called])
+        head, most = _entry_head(target), _most_parameters(kernels)
+        text = "\n".join(
+            [
+                *includes,
+                *(
+                    f"{FUNCTION} {name_item(functions[name])}"
+                    for name in functions
+                    if name in chosen
+                ),
+                PAUSE if target.multiplies_pairs else NO_PAUSE,
+                emit_chain_entry(head, FUNCTION, most, len(kernels), len(chains), cases),
+            ]
+        )
+        return f"{_emit_preamble(text, target)}\n{text}"
+
+    parts = []
+    for begin, end in ranges:
+        called = sorted(set(names[begin:end]), key=numbers.__getitem__)
+        parts.append(ProgramPart(tuple(numbers[name] for name in called), emit(called)))
+    return EmittedProgram(emit(kernels), names, tuple(parts), chains)
 
 
 def _emit_functions(functions: Mapping[str, str], chosen: Collection[str]) -> list[str]:
