@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.providers.devices import OrtEpDevice
     from ort_lite.providers.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.run_options import RunOptions

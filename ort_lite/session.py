@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_session import SessionLoader, SessionState

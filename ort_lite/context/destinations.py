@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.container import Entry
     from ort_lite.context.data import WriteFunc
-    from ort_lite.planning.preparation import Partition
+    from ort_lite.planning.prepared_graph import Partition
     from ort_lite.trust.private_keys import Signer
 
     Exporter = Callable[[BinaryIO], None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ctx_formats.onnx_model import GraphDef, Node
-    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
 
 
 def context_graph(

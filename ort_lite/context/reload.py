@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.planning.partitioner import Part
-    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
     from ort_lite.start.load_request import LoadRequest
 
     Probe = Callable[[EpContextNode, CheckedNode, PartitionIo], None]
@@ -155,7 +155,8 @@ def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partit
 
 
 def _partition(graph: Graph, imported: Imported) -> Partition:
-    from ort_lite.planning.preparation import Partition, guard  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.preparation import guard  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.prepared_graph import Partition  # noqa: PLC0415 - lazy: reload
 
     node = imported.node
     name = node.partition_name or node.name

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ort_lite.context.destinations import Stored
     from ort_lite.context.target import ContextTarget
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
 
 log = get_logger(__name__)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import CompiledPartition
     from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.store import CacheStore
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.session_log import LogScope
 
 log = get_logger(__name__)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ort_lite.context.destinations import Exporter
     from ort_lite.model_cache.store import CacheStore
-    from ort_lite.planning.preparation import Partition
+    from ort_lite.planning.prepared_graph import Partition
 
 
 @dataclass(slots=True)

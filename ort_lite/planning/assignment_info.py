@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
 
 RECORD_KEY = "session.record_ep_graph_assignment_info"
 

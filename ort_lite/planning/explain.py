@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
 
 SCHEMA_VERSION = 1
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
 
 SHOWN = 5
 NO_FALLBACK_KEY = "session.disable_cpu_ep_fallback"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ort_lite.ep.device_tensors import DeviceMemory
     from ort_lite.ep.interface import ExecutionProvider
-    from ort_lite.planning.preparation import Partition
+    from ort_lite.planning.prepared_graph import Partition
 
 
 def input_memories(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.planning.data_sizes import dims_of, find_reached, values_by_selection
+from ort_lite.planning.data_sizes import dims_of, find_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,28 +22,27 @@ if TYPE_CHECKING:
 
 
 def find_unanswered(
-    graph: Graph, eps: Sequence[ExecutionProvider], parts: Iterable[Part]
+    graph: Graph,
+    eps: Sequence[ExecutionProvider],
+    parts: Iterable[Part],
+    selected: frozenset[str],
 ) -> dict[int, dict[int, str]]:
     """Nodes that must not be in a partition that is reloaded without its nodes.
 
     Args:
-        graph: A whole graph; the inputs of a body count as values with elements.
+        graph: A whole graph, or a body.
         eps: Of the session, in order of preference.
         parts: Its partitions.
+        selected: Values of the graph that have no elements in some runs.
 
     Returns:
         The owner of a partition to {node: reason}.
     """
     unanswered: dict[int, dict[int, str]] = {}
-    selected: frozenset[str] | None = None
     for part in parts:
         elsewhere = any(ep.takes_empty for ep in eps[part.owner + 1 :])
         if eps[part.owner].takes_empty or not elsewhere:
             continue
-        if selected is None:
-            selected = values_by_selection(graph)
-        if not selected:
-            break
         for name in _unanswered_inputs(graph, part, selected):
             reason = (
                 f"'{name}' has no elements where nothing is selected, and what follows from that "

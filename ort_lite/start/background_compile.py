@@ -15,7 +15,7 @@ from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import session_target
 from ort_lite.ep.interface import SupportsEpContext
-from ort_lite.planning.preparation import PreparedGraph
+from ort_lite.planning.prepared_graph import PreparedGraph
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.start.load_report import BackgroundCompile
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Dim, GraphDef, Model, ValueInfo
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
 
 log = get_logger(__name__)
 

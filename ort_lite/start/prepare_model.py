@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.planning.transformed_graph import TransformedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import CompiledPartition, SupportsCompileByShape
-from ort_lite.planning.preparation import PreparationRules, PreparedGraph, prepare
+from ort_lite.planning.preparation import PreparationRules, prepare
+from ort_lite.planning.prepared_graph import PreparedGraph
 from ort_lite.session_log import get_logger, logging_as
 from ort_lite.status import OrtLiteError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ort_lite.ep.interface import ExecutionProvider, Shapes, Value
-    from ort_lite.planning.preparation import Partition
+    from ort_lite.planning.prepared_graph import Partition
     from ort_lite.session_log import LogScope
 
 log = get_logger(__name__)

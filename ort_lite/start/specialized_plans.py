@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ort_lite.ep.interface import Value
     from ort_lite.model.graph import Graph
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_session import SessionLoader
     from ort_lite.start.prepare_model import PreparedModel

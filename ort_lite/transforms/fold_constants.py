@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,7 +99,7 @@ class Folder:
                     break
                 read[name] = size if size is not None else _tensor_bytes(tensor)
             else:
-                outputs = {name: _bytes(graph, name) for name in node.outputs if name}
+                outputs = {name: _most_bytes(graph, node, name) for name in node.outputs if name}
                 if self._admit(graph, read, list(outputs.values())):
                     sizes |= {name: size or 0 for name, size in outputs.items()}
                     chosen.append(index)
@@ -179,6 +180,22 @@ def _tensor_bytes(tensor: Tensor | None) -> int:
     return data.nbytes if isinstance(data, memoryview) else 0
 
 
+def _most_bytes(graph: MutableGraph, node: Node, output: str) -> int | None:
+    """Bytes that an output has at most, where inference tells.
+
+    PyTorch makes a range of numbers as NonZero of as many ones: the values decide its size, which
+    is at most an index of 8 bytes in each dimension for each element (ONNX NonZero-13).
+    """
+    if node.op_type != "NonZero":
+        return _bytes(graph, output)
+    constant = graph.constant(node.inputs[0])
+    read = graph.type_of(node.inputs[0])
+    shape = constant.dims if constant is not None else getattr(read, "shape", None)
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return 8 * len(shape) * prod(shape)
+
+
 def _bytes(graph: MutableGraph, name: str) -> int | None:
     """Bytes of a tensor of numbers whose every dimension is known."""
     value_type = graph.type_of(name)
@@ -198,4 +215,12 @@ def _bytes(graph: MutableGraph, name: str) -> int | None:
 def _fits_declaration(graph: MutableGraph, name: str, array: np.ndarray) -> bool:
     """Whether a result is what inference said; a model that says something else keeps its nodes."""
     value_type = graph.type_of(name)
-    return isinstance(value_type, TensorType) and value_type.shape == array.shape
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
+    return (
+        shape is not None
+        and len(shape) == array.ndim
+        and all(
+            dim == size or not isinstance(dim, int)
+            for dim, size in zip(shape, array.shape, strict=True)
+        )
+    )

@@ -132,6 +132,49 @@ def test_a_context_keeps_what_follows_from_names(tmp_path: Path) -> None:
     assert set(operators) == {"NonMaxSuppression", "EPContext", "Cast"}
 
 
+BEGINNING = {
+    "a constant": "",
+    "a selection": "nothing = NonZero(flags) rows = Transpose <perm = [1, 0]> (nothing) "
+    "start = Cast <to = 1> (rows)",
+}
+"""Nodes that make a Loop's first state, which has no elements."""
+
+
+@pytest.mark.parametrize("first", BEGINNING)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_context_answers_where_a_state_begins_without_elements(
+    provider: str, first: str, tmp_path: Path
+) -> None:
+    """As the keypoints of a detector, which a Loop appends to each other."""
+    start = "" if BEGINNING[first] else "float[0, 1] start = {},"
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        appending (int64 trips, float[1, 1] x, float[2] flags) => (float[n, 1] y)
+        <{start} bool go = {{1}}>
+        {{
+            {BEGINNING[first]}
+            y = Loop(trips, go, start) <body = body (
+                int64 i, bool on, float[k, 1] state
+            ) => (bool still, float[j, 1] next) {{
+                still = Identity(on)
+                sum = ReduceSum(state)
+                row = Add(sum, x)
+                next = Concat <axis = 0> (state, row)
+            }}>
+        }}"""
+    )
+    with ort.InferenceSession(context_of(proto, provider, tmp_path), providers=[provider]) as s:
+        s.disable_fallback()
+        for trips in (3, 0, 2):
+            inputs = {
+                "trips": np.array(trips),
+                "x": np.ones((1, 1), np.float32),
+                "flags": np.zeros(2, np.float32),
+            }
+            (expected,) = answer(proto, inputs)
+            np.testing.assert_array_equal(s.run(None, inputs)[0], expected)
+
+
 def test_a_plain_session_leaves_the_nodes_where_they_are() -> None:
     proto = detector(SUMS, "float y", "float root", "int64 size")
     options = ort.SessionOptions()

@@ -18,9 +18,7 @@ def test_an_empty_constant_of_a_computed_size_is_folded() -> None:
         n = Shape(t) missing = Sub(four, n) more = ConstantOfShape<value = int64[1] {0}>(missing)
         all = Concat<axis = 0>(t, more) rows = Reshape(all, pairs)
         turned = Slice(rows, first, last, zero, first) columns = Transpose<perm = [1, 0]>(turned)
-        p = Reshape(columns, flat) z = Pad(x, p, none) }""".replace(
-            "zero, one)", "zero, four_1)"
-        ).replace("int64[1] flat = {-1}", "int64[1] flat = {-1}, int64[1] four_1 = {1}")
+        p = Reshape(columns, flat) z = Pad(x, p, none) }"""
     )
     ran = agrees(proto, X)
     assert "ConstantOfShape" not in ran.left
@@ -37,3 +35,28 @@ def test_constants_that_decide_the_size_of_others_are_all_folded() -> None:
     )
     ran = agrees(proto, X)
     assert ran.left == ["Unsqueeze", "Mul"]
+
+
+def test_a_range_that_is_made_by_nonzero_is_folded() -> None:
+    """As PyTorch exported arange: the indices of as many ones."""
+    proto = parsed(
+        """g (float[3, 4] x) => (float[a, b] z)
+        <int64[1] one = {1}> {
+        s = Shape(x) length = Shape(s)
+        ones = ConstantOfShape<value = int64[1] {1}>(length) indices = NonZero(ones)
+        t = Transpose<perm = [1, 0]>(indices) ramp = Squeeze(t, one) z = Gather<axis = 1>(x, ramp)
+        }""",
+    )
+    ran = agrees(proto, X)
+    assert ran.left == ["Gather"]
+
+
+def test_a_selection_of_nothing_is_folded() -> None:
+    proto = parsed(
+        """g (float[h, w] x) => (float[a, w] z)
+        <float[2] zeros = {0.0, 0.0}> {
+        indices = NonZero(zeros) t = Transpose<perm = [1, 0]>(indices)
+        z = GatherND(x, t) }"""
+    )
+    ran = agrees(proto, X)
+    assert "NonZero" not in ran.left
