@@ -37,11 +37,9 @@ providers:
   openvino-npu: {{ ep: OpenVINOExecutionProvider, device: NPU, options: {{ device_type: NPU }} }}
 
 machines:
-  any: {{ about: any Linux machine, runs_on: [ubuntu-24.04], require: {{ os: linux }} }}
-  lunar-lake:
-    about: Core Ultra 200V
-    runs_on: [self-hosted, intel-npu-4000]
-    require: {{ os: linux, pci: ["8086:643e"] }}
+  any: {{ about: any machine, runs_on: [ubuntu-24.04] }}
+  intel-gpu: {{ about: a machine with an Intel GPU, runs_on: [self-hosted, intel-gpu] }}
+  intel-npu: {{ about: a machine with an Intel NPU, runs_on: [self-hosted, intel-npu] }}
 
 axes:
   openvino:
@@ -56,14 +54,15 @@ rows:
     suites: [models, bench]
   - id: openvino-gpu
     provider: openvino-gpu
-    machine: lunar-lake
+    machine: intel-gpu
     axes: {{ openvino: ["2026.4.1"] }}
     suites: [models, bench]
   - id: openvino-npu
     provider: openvino-npu
-    machine: lunar-lake
+    machine: intel-npu
     axes: {{ openvino: ["2026.4.1"] }}
     suites: [models, bench]
+    # 3720: Meteor Lake, Arrow Lake; 4000: Lunar Lake; 5010: Panther Lake; 5020: Wildcat Lake
     require: {{ architecture: "4000" }}
 
 # `inputs` is the path of a .npz file, or a shape for each input; dimensions left open are 1.

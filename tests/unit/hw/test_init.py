@@ -12,7 +12,10 @@ from unit.cli.test_documented_commands import split_like_cmd, split_like_powersh
 
 from ort_lite.cli.app import run_command
 from ort_lite.cli.hw_project import next_command
+from ort_lite.hw.facts import MachineFacts
 from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.requirements import machine_lacks
+from ort_lite.hw.rows import expand
 from ort_lite.hw.starter_matrix import installation_source, starter
 from ort_lite.version import VERSION
 
@@ -31,6 +34,17 @@ def test_a_project_of_one_s_own_begins_with_one_command(
     assert run_command(["hw", "plan"]) == 0
     assert run_command(["hw", "init", "models/dense.onnx"]) == 2
     assert "already exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("os", "lacks"), [("windows", 0), ("linux", 2)])
+def test_a_starter_file_s_rows_are_for_every_system(tmp_path: Path, os: str, lacks: int) -> None:
+    """Linux shows from its device files that a GPU or NPU is absent, Windows once it is opened."""
+    path = tmp_path / "hw_matrix.yaml"
+    path.write_text(starter("p", [tmp_path / "net.onnx"], "ort-lite"), encoding="utf-8")
+    facts = MachineFacts(os=os, machine="AMD64", cpu="any", cores=4, isa=())
+    reasons = {row: machine_lacks(one, facts) for row, one in expand(read_matrix(path)).items()}
+    assert len(reasons) == 4
+    assert sum(map(bool, reasons.values())) == lacks
 
 
 def test_a_model_that_is_not_there_is_told(
