@@ -90,6 +90,8 @@ def _lines(facts: ModelFacts) -> Iterator[str]:
         + (f", and {more} more operators" if more > 0 else "")
     )
     yield f"  weights     {facts.weights}, {size_text(facts.weight_bytes)}"
+    if facts.constants:
+        yield f"  constants   {facts.constants}, {size_text(facts.constant_bytes)}"
     for file in facts.weight_files:
         size = "" if file.file_bytes is None else f", {size_text(file.file_bytes)}"
         yield f"  weight file {file.location}{size}"

@@ -11,6 +11,7 @@ from ctx_formats.copied_file import open_file
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.notes import read_notes
+from ctx_formats.onnx_model import Tensor
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.context.nodes import is_context_node
@@ -81,6 +82,8 @@ class ModelFacts:
     Attributes:
         nodes: Operators, those in bodies included, and how often each is there.
         weight_bytes: Of all initializers, external ones included.
+        constants: Constant nodes that hold a tensor, those in bodies included.
+        constant_bytes: Of these tensors.
         weight_files: Files of external data, by location; empty if the model has none.
     """
 
@@ -94,6 +97,8 @@ class ModelFacts:
     nodes: Mapping[str, int]
     weights: int
     weight_bytes: int
+    constants: int
+    constant_bytes: int
     weight_files: Sequence[WeightFile]
     metadata: Mapping[str, str]
     contexts: Sequence[ContextFacts]
@@ -117,6 +122,7 @@ def _facts(loaded: LoadedModel, path: Path) -> ModelFacts:
     model, graph = loaded.model, loaded.model.graph
     nodes = Counter(_operator(node) for node in walk_nodes(graph))
     contexts = [node for node in walk_nodes(graph) if is_context_node(node)]
+    constants = _constant_tensors(graph)
     return ModelFacts(
         path=str(path),
         file_bytes=len(loaded.data),
@@ -127,7 +133,9 @@ def _facts(loaded: LoadedModel, path: Path) -> ModelFacts:
         outputs=[NodeArg.of(info) for info in graph.outputs],
         nodes=dict(nodes.most_common()),
         weights=len(graph.initializers),
-        weight_bytes=_weight_bytes(graph),
+        weight_bytes=sum(map(_tensor_size, graph.initializers.values())),
+        constants=len(constants),
+        constant_bytes=sum(map(_tensor_size, constants)),
         weight_files=_weight_files(loaded),
         metadata=dict(model.metadata_props),
         contexts=[_context(node, path) for node in contexts],
@@ -147,14 +155,18 @@ def _weight_files(loaded: LoadedModel) -> list[WeightFile]:
     ]
 
 
-def _weight_bytes(graph: GraphDef) -> int:
-    total = 0
-    for tensor in graph.initializers.values():
-        if isinstance(tensor.data, tuple):
-            total += sum(map(len, tensor.data))
-        else:
-            total += tensor_bytes(tensor.data_type, tensor.dims)
-    return total
+def _constant_tensors(graph: GraphDef) -> list[Tensor]:
+    """Some exporters, such as Paddle's, write all weights as Constant nodes."""
+    constants = (node for node in walk_nodes(graph) if node.op_type == "Constant")
+    values = (one.value for node in constants for one in node.attributes.values())
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def _tensor_size(tensor: Tensor) -> int:
+    """Bytes of the elements; of texts, those of their UTF-8."""
+    if isinstance(tensor.data, tuple):
+        return sum(map(len, tensor.data))
+    return tensor_bytes(tensor.data_type, tensor.dims)
 
 
 def _context(raw: Node, path: Path) -> ContextFacts:

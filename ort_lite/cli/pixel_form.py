@@ -36,8 +36,12 @@ class PixelForm:
     def text(self) -> str:
         """The conversion as text for a message."""
         order = "BGR" if self.bgr else "RGB"
-        mean, std = _join_numbers(self.mean), _join_numbers(self.std)
-        return f"{order}, (value * {self.scale:.6g} - {mean}) / {std}"
+        steps = f"value * {self.scale:.6g}"
+        if any(self.mean):
+            steps = f"({steps} - {_join_numbers(self.mean)})"
+        if any(number != 1 for number in self.std):
+            steps = f"{steps} / {_join_numbers(self.std)}"
+        return f"{order}, {steps}"
 
 
 def pixel_options(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:

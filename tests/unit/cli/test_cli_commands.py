@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from small_models import model as small_model
 
 from ort_lite.cli.exit_codes import ExitCode
 
@@ -134,6 +136,23 @@ def test_inspect_tells_what_a_plain_model_holds(invoke, model: Path) -> None:
     assert (facts["weights"], facts["weight_bytes"]) == (2, (3 * 2 + 2) * 4)
     assert facts["opset_imports"] == {"ai.onnx": 17}
     assert facts["contexts"] == []
+
+
+def test_inspect_counts_tensors_of_constant_nodes(invoke, tmp_path: Path) -> None:
+    """All weights of Paddle's models are such."""
+    weights = numpy_helper.from_array(np.ones((6, 5), np.float32))
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=weights),
+        helper.make_node("Constant", [], ["one"], value_float=1.0),
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "one"], ["y"]),
+    ]
+    path = tmp_path / "constants.onnx"
+    path.write_bytes(small_model(nodes, [("x", [2, 6])], [("y", [2, 5])]).SerializeToString())
+    facts = invoke("inspect", path, "--json").json
+    assert (facts["weights"], facts["constants"]) == (0, 1)
+    assert facts["constant_bytes"] == 6 * 5 * 4
+    assert "  constants   1, 120 B" in invoke("inspect", path).out
 
 
 def test_inspect_tells_what_a_payload_was_compiled_for(

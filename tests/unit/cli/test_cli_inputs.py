@@ -90,8 +90,11 @@ def test_a_picture_gets_the_size_in_the_metadata(invoke, tmp_path: Path, picture
 
 def test_what_was_done_to_a_picture_is_told(invoke, tmp_path: Path, picture: Path) -> None:
     model = write_mean_of_image(tmp_path / "m.onnx", [1, 3, 8, 8])
-    told = invoke("run", model, picture, "-e", "cpu").err
-    assert told.startswith("note: photo.png: 4x2 resized to 8x8, RGB, ")
+    command = ("run", model, picture, "-e", "cpu")
+    begin = "note: photo.png: 4x2 resized to 8x8, RGB, "
+    assert invoke(*command).err.startswith(f"{begin}value * 0.00392157\n")
+    told = invoke(*command, "--mean", "0.5,0.4,0.3", "--std", "0.2").err
+    assert told.startswith(f"{begin}(value * 0.00392157 - (0.5, 0.4, 0.3)) / 0.2\n")
 
 
 @pytest.mark.parametrize(
