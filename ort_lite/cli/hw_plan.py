@@ -103,10 +103,10 @@ def probe(*, as_json: bool) -> ExitCode:
         print_json({**asdict(facts), **more})
         return ExitCode.OK
     print_table(("requirement", "this machine"), _fact_lines(facts))
-    columns = ("execution provider", "device", "vendor", "architecture", "driver", "sdk")
+    columns = ("provider", "device", "vendor", "architecture", "driver", "sdk")
     lines = [
-        (ep, d.kind, d.identity.vendor, d.identity.architecture, d.identity.driver_version,
-         d.identity.sdk_version)
+        (ep.removesuffix("ExecutionProvider"), d.kind, d.identity.vendor, d.identity.architecture,
+         d.identity.driver_version, d.identity.sdk_version)
         for ep, probed in probes.items()
         for d in probed.devices
     ]  # fmt: skip
