@@ -8,8 +8,8 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.arrays import widen_floats
-from eps.cpu.kernels.contrib_nbits import DOMAIN, unpack_bits
-from eps.cpu.products import matmul
+from eps.cpu.kernels.contrib_nbits import DOMAIN
+from eps.cpu.kernels.few_bit_panels import multiply_by_panels, scale_steps, unpack_bits
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -43,19 +43,25 @@ class _Projection:
     def apply(self, expert: int, x: Array, info: KernelInfo) -> Array:
         """x [rows, K] times the weights of an expert, as float32 [rows, N]."""
         width = self.weights.shape[1]
-        steps = unpack_bits(self.weights[expert], self.bits).astype(np.float32)
-        factors = widen_floats(self.scales[expert]).reshape(width, -1)
-        blocks = factors.shape[1]
-        shift = np.full((1, 1, 1), 1 << (self.bits - 1), np.float32)
+        packed, scales = self.weights[expert], widen_floats(self.scales[expert])
+        factor = scales.reshape(width, -1, 1)
+        blocks = factor.shape[1]
+        zeros = None
         if self.zeros is not None:
-            zeros = unpack_bits(self.zeros[expert], self.bits)
-            kept = zeros[..., :width] if self.scales.ndim == 2 else zeros[..., :blocks]
-            shift = kept.astype(np.float32).reshape(width, blocks, 1)
-        rows = (steps.reshape(width, blocks, -1) - shift) * factors[..., None]
-        result = matmul(x, rows.reshape(width, -1).T, info.empty)
+            steps = unpack_bits(self.zeros[expert], self.bits)
+            kept = steps[..., :width] if self.scales.ndim == 2 else steps[..., :blocks]
+            zeros = kept.astype(np.float32).reshape(width, blocks, 1)
+        middle = np.full((1, 1, 1), 1 << (self.bits - 1), np.float32)
+
+        def unpack(columns: slice) -> Array:
+            steps = unpack_bits(packed[columns], self.bits)
+            shift = middle if zeros is None else zeros[columns]
+            return scale_steps(steps.reshape(len(steps), blocks, -1), shift, factor[columns])
+
+        result = multiply_by_panels(x, width, unpack, info)
         if self.bias is not None:
-            result = result + widen_floats(self.bias[expert])
-        return np.asarray(result, np.float32)
+            result += widen_floats(self.bias[expert])
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

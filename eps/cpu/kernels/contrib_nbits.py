@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import FLOAT32, axis_in, check_allocation, widen_floats
+from eps.cpu.kernels.few_bit_panels import multiply_by_panels, scale_steps, unpack_bits
 from eps.cpu.kernels.quantize import repeat_elements
 from eps.cpu.products import matmul
 from ort_lite.ep import KernelDef, kernel
@@ -36,17 +37,6 @@ _BNB4: Mapping[int, tuple[float, ...]] = MappingProxyType(
 """Values of the 16 codes, by quant_type: contrib_ops/cpu/quantization/blockwise_quant_*."""
 
 
-def unpack_bits(packed: Array, bits: int) -> Array:
-    """Steps of `bits` bits, those in a byte's low bits first, along the last axis."""
-    if bits == 8:
-        return packed
-    each = 8 // bits
-    result = np.empty((*packed.shape, each), np.uint8)
-    for i in range(each):
-        result[..., i] = (packed >> (bits * i)) & ((1 << bits) - 1)
-    return result.reshape(*packed.shape[:-1], packed.shape[-1] * each)
-
-
 def _bits(info: KernelInfo) -> int:
     bits = int(info.attr("bits", 4))
     if bits not in (2, 4, 8):
@@ -60,38 +50,49 @@ def _matmul_nbits(info: KernelInfo) -> KernelFn:
     depth, width = int(info.attr("K")), int(info.attr("N"))
 
     def weights(b: Array, scales: Array, zeros: Array | None, groups: Array | None) -> Array:
-        """B as float32 [K, N]."""
-        steps = unpack_bits(b.reshape(width, -1, b.shape[-1]), bits).astype(np.float32)
-        blocks = steps.shape[1]
-        shift = _block_zeros(zeros, (width, blocks), bits)
-        factor = widen_floats(scales).reshape(width, blocks, 1)
+        """Some columns of B as float32 [columns, K]; all arguments have those alone."""
+        steps = unpack_bits(b, bits)
+        factor = widen_floats(scales)[:, :, None]
+        shift = _block_zeros(zeros, scales.shape, bits)
         if groups is None:
-            steps -= shift
-            steps *= factor
-            return np.asarray(steps.reshape(width, -1)[:, :depth].T)
-        rows = steps.reshape(width, -1)[:, :depth]  # the block of each column is listed
+            return scale_steps(steps, shift, factor)[:, :depth]
+        rows = steps.reshape(len(b), -1)[:, :depth]  # the block of each column is listed
         places = groups[:depth]
-        shift = np.broadcast_to(shift, (width, blocks, 1))[:, places, 0]
-        return np.asarray(((rows - shift) * factor[:, places, 0]).T)
+        shift = np.broadcast_to(shift, factor.shape)[:, places, 0]
+        return np.asarray((rows - shift) * factor[:, places, 0])
+
+    def by_columns(b: Array, scales: Array, zeros: Array | None) -> tuple[Array, ...]:
+        b = b.reshape(width, -1, b.shape[-1])
+        rows = () if zeros is None else (zeros.reshape(width, -1),)
+        return b, scales.reshape(width, -1), *rows
 
     fixed = [info.constant(i) for i in range(1, 5)]
     present = [i for i in range(1, 5) if i < info.n_inputs and info.node.inputs[i]]
     prepared = None
     small = width * depth * 4 <= PREPARED_BYTES
     if small and all(info.constant(i) is not None for i in present):
-        prepared = weights(*fixed)
+        b, scales, *rest = by_columns(*fixed[:3])
+        prepared = weights(b, scales, rest[0] if rest else None, fixed[3]).T
 
     def run(a: Array, *rest: Array | None) -> Array:
         optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
         b, scales, zeros, groups, bias = optional
         assert b is not None
         assert scales is not None
-        right = weights(b, scales, zeros, groups) if prepared is None else prepared
         rows = widen_floats(a).reshape(-1, a.shape[-1])
-        result = matmul(rows, right, info.empty).reshape(*a.shape[:-1], width)
+        if prepared is not None:
+            result = matmul(rows, prepared, info.empty)
+        else:
+            parts = by_columns(b, scales, zeros)
+
+            def unpack(columns: slice) -> Array:
+                some = [part[columns] for part in parts]
+                return weights(some[0], some[1], some[2] if some[2:] else None, groups)
+
+            result = multiply_by_panels(rows, width, unpack, info)
         if bias is not None:
             result += widen_floats(bias)
-        return np.asarray(result, a.dtype)
+        return np.asarray(result.reshape(*a.shape[:-1], width), a.dtype)
 
     return run
 

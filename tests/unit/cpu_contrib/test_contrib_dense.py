@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from unit.cpu_contrib.peer import RANDOM, agree, both, f32, i8, scale, steps_agree, u8
 
+from eps.cpu.kernels import few_bit_panels
+
 ZERO = np.array(110, np.uint8)
 ACTIVATIONS: list[tuple[str, list[float]]] = [
     ("Relu", []),
@@ -109,6 +111,34 @@ def test_a_product_with_weights_of_few_bits(
         constants = (*constants, 3) if constants else ()
     options = {"K": depth, "N": width, "bits": bits, "block_size": block}
     agree("MatMulNBits", inputs, constants=constants, **options)
+
+
+@pytest.mark.parametrize(
+    ("bits", "zeros"),
+    [
+        *[(bits, zeros) for bits in (2, 4, 8) for zeros in ("none", "packed")],
+        *[(bits, "floats") for bits in (2, 4)],  # onnxruntime's CPU has none of 8 bits
+    ],
+)
+def test_large_weights_are_unpacked_by_panels(
+    bits: int, zeros: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last panel has fewer columns, and the last block fewer elements than the others."""
+    monkeypatch.setattr(few_bit_panels, "PANEL_BYTES", 5 * 80 * 4)
+    depth, width, block, blocks = 80, 23, 32, 3
+    inputs = [f32(3, depth), u8(width, blocks, block * bits // 8), np.abs(f32(width, blocks))]
+    if zeros == "packed":
+        inputs.append(u8(width, -(-blocks * bits // 8)))
+    elif zeros == "floats":
+        inputs.append(f32(width, blocks))
+    agree("MatMulNBits", inputs, K=depth, N=width, bits=bits, block_size=block)
+
+
+def test_steps_of_a_byte_are_in_the_order_of_its_bits() -> None:
+    packed = np.array([[0b11_10_01_00, 0b00_01_10_11]], np.uint8)[:, ::-1]
+    assert few_bit_panels.unpack_bits(packed, 2).tolist() == [[3, 2, 1, 0, 0, 1, 2, 3]]
+    assert few_bit_panels.unpack_bits(packed, 4).tolist() == [[0b1011, 0b0001, 0b0100, 0b1110]]
+    assert few_bit_panels.unpack_bits(packed, 8) is packed
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["FP4", "NF4"])

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from unit.cpu_contrib.peer import RANDOM, Array, agree, both, f32, u8
 
 import ort_lite as ort
+from eps.cpu.kernels import few_bit_panels
 
 TOKENS, EXPERTS, HIDDEN, INTER = 7, 5, 64, 96
 INITIALIZERS = (2, 3, 4, 5, 6, 7, 11, 12)
@@ -75,6 +76,18 @@ def test_weights_of_few_bits_by_columns_and_by_blocks(bits: int, block: int, zer
     # onnxruntime's CPU has no such kernel of floats: it quantises inputs to 8 bits.
     (mine,), (theirs,) = both("QMoE", inputs, constants=constants_of(inputs), **common)
     assert float(np.abs(mine - theirs).max()) < 2e-2 * float(np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("columns", [1, 7, 96])
+@pytest.mark.parametrize("block", [0, 32])
+def test_weights_are_unpacked_by_panels_of_any_width(
+    columns: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one has fewer columns; zero points and scales belong to a panel's columns."""
+    monkeypatch.setattr(few_bit_panels, "PANEL_BYTES", columns * HIDDEN * 4)
+    sizes = {"block_size": block} if block else {}
+    inputs = experts(4, block=block, zeros=True, bias=True)
+    compare(inputs, k=2, expert_weight_bits=4, activation_type="silu", **sizes)
 
 
 LIMITS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 0.5}
