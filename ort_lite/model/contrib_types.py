@@ -279,7 +279,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                *("BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu"),
+                *("BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "MoE", "QLinearLeakyRelu"),
                 *("QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuickGelu", "RotaryEmbedding"),
                 *("SimplifiedLayerNormalization", "Trilu"),
             ),

@@ -1,4 +1,7 @@
-"""com.microsoft QMoE: a few of many gated layers for each token, with weights of 2, 4 or 8 bits."""
+"""com.microsoft MoE and QMoE: a few of many gated layers for each token.
+
+Weights are floats, or have 2, 4 or 8 bits.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.arrays import widen_floats
 from eps.cpu.kernels.contrib_nbits import DOMAIN
 from eps.cpu.kernels.few_bit_panels import multiply_by_panels, scale_steps, unpack_bits
+from eps.cpu.products import matmul
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelFn, KernelInfo
 
 ACTIVATIONS = ("relu", "gelu", "silu", "identity", "swiglu")
 _GELU = (0.7978845608028654, 0.044715)
 """sqrt(2 / pi), and the factor of the cube: Gelu by tanh, as ONNX Runtime's CPU computes it."""
+_FC3_OF_FLOATS = (6, 7)
 _FC3 = (8, 9, 10, 13)
 _SCALES_OF_FLOATS = range(15, 21)
 
@@ -66,7 +73,7 @@ class _Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gate:
-    """The activation between the two projections, with QMoE's attributes."""
+    """The activation between the two projections, with the operator's attributes."""
 
     kind: str
     fusion: int
@@ -100,12 +107,10 @@ def _sigmoid(x: Array) -> Array:
 
 def _quantised_experts(info: KernelInfo) -> KernelFn:
     """QMoE-1 with integer weights: token by token, its k best experts and their weighted sum."""
-    gate, top = _read_gate(info), int(info.attr("k", 1))
+    gate, top = _read_gate(info), _read_top(info)
     shared = int(info.attr("expert_weight_bits", 4))
     bits = [int(info.attr(f"fc{i}_expert_weight_bits", shared)) for i in (1, 2)]
     _require_form(info, bits)
-    if top < 1:
-        raise ValueError(f"QMoE: k is {top}, expected at least 1")
     normalises = bool(info.attr("normalize_routing_weights", 0))
 
     def run(x: Array, router: Array, *rest: Array | None) -> Array:
@@ -113,22 +118,72 @@ def _quantised_experts(info: KernelInfo) -> KernelFn:
         first = _projection(bits[0], more[2], more[3], more[11], more[4])
         second = _projection(bits[1], more[5], more[6], more[12], more[7])
         rows = widen_floats(x).reshape(-1, x.shape[-1])
-        experts, shares = _route(widen_floats(router), more[14], top, normalises=normalises)
-        result = np.zeros((len(rows), second.weights.shape[1]), np.float32)
-        for expert in np.unique(experts):
-            tokens, places = np.nonzero(experts == expert)
-            inner = gate.apply(first.apply(int(expert), rows[tokens], info))
-            outer = second.apply(int(expert), inner, info)
-            result[tokens] += shares[tokens, places, None] * outer
-        return np.asarray(result.reshape(x.shape), x.dtype)
+        route = _route(widen_floats(router), more[14], top, normalises=normalises)
+
+        def compute(expert: int, some: Array) -> Array:
+            return second.apply(expert, gate.apply(first.apply(expert, some, info)), info)
+
+        return np.asarray(_mix(rows, route, compute).reshape(x.shape), x.dtype)
 
     return run
 
 
+def _experts(info: KernelInfo) -> KernelFn:
+    """MoE-1: as QMoE-1 with weights [experts, N, K] of floats, and shares from all experts."""
+    gate, top = _read_gate(info), _read_top(info)
+    if int(info.attr("use_sparse_mixer", 0)):
+        raise ValueError("MoE: use_sparse_mixer is 1, expected 0")
+    if any(info.node.inputs[index : index + 1] not in ((), ("",)) for index in _FC3_OF_FLOATS):
+        raise ValueError("MoE: a third projection, expected fc1 and fc2")
+    normalises = bool(info.attr("normalize_routing_weights", 0))
+
+    def run(x: Array, router: Array, *rest: Array | None) -> Array:
+        first, first_bias, second, second_bias = [*rest, None, None][:4]
+        assert first is not None, "required by the schema"
+        assert second is not None, "required by the schema"
+        rows, scores = widen_floats(x).reshape(-1, x.shape[-1]), widen_floats(router)
+        route = _route(scores, _softmax(scores), top, normalises=normalises)
+
+        def project(some: Array, weights: Array, bias: Array | None, expert: int) -> Array:
+            result = matmul(some, widen_floats(weights[expert]).T, info.empty)
+            return result if bias is None else result + widen_floats(bias[expert])
+
+        def compute(expert: int, some: Array) -> Array:
+            inner = gate.apply(project(some, first, first_bias, expert))
+            return project(inner, second, second_bias, expert)
+
+        return np.asarray(_mix(rows, route, compute).reshape(x.shape), x.dtype)
+
+    return run
+
+
+def _mix(rows: Array, route: tuple[Array, Array], compute: Callable[[int, Array], Array]) -> Array:
+    """The weighted sum of each token's experts, as float32 [tokens, hidden].
+
+    Args:
+        rows: Tokens [tokens, hidden].
+        route: Experts of each token and their shares, see `_route`.
+        compute: The result of an expert for some rows.
+    """
+    experts, shares = route
+    result = np.zeros(rows.shape, np.float32)
+    for expert in np.unique(experts):
+        tokens, places = np.nonzero(experts == expert)
+        result[tokens] += shares[tokens, places, None] * compute(int(expert), rows[tokens])
+    return result
+
+
+def _read_top(info: KernelInfo) -> int:
+    top = int(info.attr("k", 1))
+    if top < 1:
+        raise ValueError(f"{info.op_type}: k is {top}, expected at least 1")
+    return top
+
+
 def _read_gate(info: KernelInfo) -> _Gate:
-    kind = _text(info, "activation_type", "relu")
+    name, kind = info.op_type, _text(info, "activation_type", "relu")
     if kind not in ACTIVATIONS:
-        raise ValueError(f"QMoE: activation_type is '{kind}', expected {', '.join(ACTIVATIONS)}")
+        raise ValueError(f"{name}: activation_type is '{kind}', expected {', '.join(ACTIVATIONS)}")
     gate = _Gate(
         kind=kind,
         fusion=int(info.attr("swiglu_fusion", 0)),
@@ -137,7 +192,7 @@ def _read_gate(info: KernelInfo) -> _Gate:
         limit=float(info.attr("swiglu_limit", np.inf)),
     )
     if kind == "swiglu" and gate.fusion not in (1, 2):
-        raise ValueError(f"QMoE: swiglu_fusion is {gate.fusion}, expected 1 or 2 with swiglu")
+        raise ValueError(f"{name}: swiglu_fusion is {gate.fusion}, expected 1 or 2 with swiglu")
     return gate
 
 
@@ -181,19 +236,30 @@ def _route(
     Args:
         router: Scores [tokens, experts]; the largest are taken, the first of equal ones.
         mixing: Shares of all experts; None for a softmax over the scores of those taken, whether
-            they are to be normalised or not, as ONNX Runtime's CPU has it.
+            they are to be normalised or not, as ONNX Runtime's CPU has it for QMoE.
         top: Experts of a token.
         normalises: Whether given shares are divided by their sum.
+
+    Raises:
+        ValueError: There are fewer experts than each token is to have.
     """
+    if top > router.shape[1]:
+        raise ValueError(f"k is {top}, expected at most the {router.shape[1]} experts")
     experts = np.argsort(-router, axis=1, kind="stable")[:, :top]
     if mixing is not None:
         shares = np.take_along_axis(widen_floats(mixing), experts, 1)
         if normalises:
             shares = shares / shares.sum(axis=1, keepdims=True)
         return experts, np.asarray(shares, np.float32)
-    scores = np.take_along_axis(router, experts, 1)
+    return experts, _softmax(np.take_along_axis(router, experts, 1))
+
+
+def _softmax(scores: Array) -> Array:
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return experts, np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
-KERNELS: tuple[KernelDef, ...] = (kernel("QMoE", domain=DOMAIN)(_quantised_experts),)
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("MoE", domain=DOMAIN)(_experts),
+    kernel("QMoE", domain=DOMAIN)(_quantised_experts),
+)

@@ -124,7 +124,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         "com.microsoft": "DynamicQuantizeMatMul MatMulInteger16 MatMulIntegerToFloat QGemm"
     },
     "contrib_nbits": {"com.microsoft": "GatherBlockQuantized MatMulBnb4 MatMulNBits"},
-    "contrib_experts": {"com.microsoft": "QMoE"},
+    "contrib_experts": {"com.microsoft": "MoE QMoE"},
     "contrib_sparse": {"com.microsoft": "SparseToDenseMatMul"},
     "contrib_plain": {
         "com.microsoft": (

@@ -23,7 +23,7 @@ ROWS: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["cases"]
 RECORDED_LATER = frozenset(
     (
         *("CropAndResize", "DynamicTimeWarping", "MurmurHash3", "QEmbedLayerNormalization"),
-        "QMoE",
+        *("MoE", "QMoE"),
         *("SparseToDenseMatMul", "Tokenizer", "UnfoldTensor"),
     )
 )

@@ -1,10 +1,11 @@
-"""com.microsoft QMoE on the CPU EP, against onnxruntime."""
+"""com.microsoft MoE and QMoE on the CPU EP, against onnxruntime."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from unit.cpu_contrib.peer import RANDOM, Array, agree, both, f32, u8
@@ -116,10 +117,10 @@ def test_halves_of_gated_experts_are_neighbours_in_another_order() -> None:
     np.testing.assert_allclose(mine, theirs[0], rtol=3e-5, atol=3e-5)
 
 
-def one_node(inputs: list[Array | None], **attributes: Any) -> bytes:
-    """A model of a QMoE with these inputs, none of them constant."""
+def one_node(inputs: list[Array | None], op: str = "QMoE", **attributes: Any) -> bytes:
+    """A model of a node with these inputs, none of them constant."""
     names = ["" if value is None else f"i{n}" for n, value in enumerate(inputs)]
-    node = helper.make_node("QMoE", names, ["y"], domain="com.microsoft", **attributes)
+    node = helper.make_node(op, names, ["y"], domain="com.microsoft", **attributes)
     infos = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
@@ -174,3 +175,61 @@ def test_shares_that_are_given(normalises: int) -> None:
 
 def test_a_batch_of_sequences() -> None:
     compare(experts(shape=(1, TOKENS, HIDDEN)), k=2, activation_type="relu")
+
+
+def float_experts(*, bias: bool = True, doubled: bool = False) -> list[Array | None]:
+    """Inputs of a MoE; weights as the schema has them, [experts, N, K]."""
+    inner = INTER * (2 if doubled else 1)
+    weights = [f32(EXPERTS, inner, HIDDEN) / 8, f32(EXPERTS, HIDDEN, INTER) / 8]
+    biases = [f32(EXPERTS, inner), f32(EXPERTS, HIDDEN)] if bias else [None, None]
+    inputs = [f32(TOKENS, HIDDEN), f32(TOKENS, EXPERTS), weights[0], biases[0], weights[1]]
+    return [*inputs, biases[1]] if bias else inputs
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "silu", "identity"])
+@pytest.mark.parametrize("normalises", [0, 1])
+def test_experts_of_floats(kind: str, normalises: int) -> None:
+    for top in (1, 2, EXPERTS):
+        common = {"activation_type": kind, "normalize_routing_weights": normalises, "k": top}
+        agree("MoE", float_experts(bias=top == 2), constants=(2,), **common)
+
+
+@pytest.mark.parametrize("limits", [{}, LIMITS], ids=str)
+def test_gated_experts_of_floats(limits: dict[str, float]) -> None:
+    common = {"activation_type": "swiglu", "swiglu_fusion": 1, "k": 2, **limits}
+    agree("MoE", float_experts(doubled=True), constants=(2, 4), **common)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        ({"activation_type": "tanh"}, "MoE: activation_type is 'tanh', expected relu"),
+        ({"use_sparse_mixer": 1}, "use_sparse_mixer is 1, expected 0"),
+        ({"k": 0}, "k is 0, expected at least 1"),
+    ],
+    ids=str,
+)
+def test_forms_of_floats_that_are_not_computed_are_refused(
+    attributes: dict[str, Any], text: str
+) -> None:
+    model = one_node(float_experts(), "MoE", **attributes)
+    with pytest.raises(Exception, match=text):
+        ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def test_a_third_projection_of_floats_is_refused() -> None:
+    model = one_node([*float_experts(), f32(EXPERTS, INTER, HIDDEN)], "MoE")
+    with pytest.raises(Exception, match="a third projection, expected fc1 and fc2"):
+        ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("op", ["MoE", "QMoE"])
+def test_more_experts_for_a_token_than_there_are_are_refused(op: str) -> None:
+    """As by onnxruntime."""
+    inputs = float_experts() if op == "MoE" else experts()
+    model = one_node(inputs, op, k=EXPERTS + 1)
+    fed = {f"i{n}": value for n, value in enumerate(inputs) if value is not None}
+    for module in (ort, onnxruntime):
+        session = module.InferenceSession(model, providers=["CPUExecutionProvider"])
+        with pytest.raises(Exception, match=f"{EXPERTS} experts|num_experts"):
+            session.run(None, fed)
