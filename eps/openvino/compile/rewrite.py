@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 QUANTIZATION = "DynamicQuantizeLinear"
+QUANTISED_FORMS = "QLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTION = "Conv"
 SPACE_TO_DEPTH = "SpaceToDepth"
@@ -57,6 +58,12 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
 
         written, quotients = write_out_quantization(definition)
         notes += describe_rewriting(definition, written, "OpenVINO rounds to other steps")
+        definition = written
+    if any(node.op_type.startswith(QUANTISED_FORMS) for node in graph.nodes):
+        from eps.openvino.compile.quantised_forms import write_out_forms  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_forms(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's own wraps or is missing")
         definition = written
     if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
         from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
@@ -118,3 +119,19 @@ def test_its_right_forms_stay(op_type: str) -> None:
     assert {ep for op, ep in placed if op == op_type} == {"OpenVINOExecutionProvider"}
     for output, wanted in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_only_the_default_of_input_forget_is_computed_by_openvino(value: int) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[3, 1, 2] x) => (y) <float[1, 8, 2] w ='
+        " {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6}> { y ="
+        f" LSTM <hidden_size = 2, input_forget = {value}> (x, w, w) }}"
+    )
+    x = np.ones((3, 1, 2), np.float32)
+    content = model.SerializeToString()
+    ours = ort.InferenceSession(content, providers=["OpenVINOExecutionProvider"])
+    assert (ours.explain().partitions[0].ep == "OpenVINOExecutionProvider") == (value == 0)
+    theirs = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    expected = theirs.run(None, {"x": x})[0]
+    np.testing.assert_allclose(ours.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
