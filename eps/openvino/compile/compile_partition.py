@@ -129,9 +129,9 @@ def _choose_config(
         config |= ONE_THREAD
     if _is_quantised(graph):
         from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
-        from eps.openvino.compile.quantised_forms import written_out  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.quantised_forms import write_out_graph  # noqa: PLC0415 - lazy: rare
 
-        if reason := float_reason(core, options, written_out(graph)):
+        if reason := float_reason(core, options, write_out_graph(graph)):
             turn_off(core, config, options.device)
             notes.append(f"computed in float32: {reason}")
     return config, tuple(notes)

@@ -45,7 +45,7 @@ def write_out_forms(definition: GraphDef, graph: Graph) -> GraphDef:
     )
 
 
-def written_out(graph: Graph) -> Graph:
+def write_out_graph(graph: Graph) -> Graph:
     """The graph that `write_out_forms` makes; `graph` itself where it has none of the operators."""
     if not any(map(is_quantised_form, graph.nodes)):
         return graph

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = "QLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
-CONVOLUTION = "Conv"
+CONVOLUTIONS = ("Conv", "QLinearConv")
 SPACE_TO_DEPTH = "SpaceToDepth"
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 
@@ -71,7 +71,7 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = write_out_attention(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
         definition = written
-    if kind == "CPU" and any(node.op_type == CONVOLUTION for node in graph.nodes):
+    if kind == "CPU" and any(node.op_type in CONVOLUTIONS for node in graph.nodes):
         from eps.openvino.compile.slow_convolutions import rewrite_convolutions  # noqa: PLC0415 - lazy: rare
 
         definition, lines = rewrite_convolutions(definition, graph)

@@ -20,12 +20,15 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import AttributeType, DataType, Node, Tensor, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Attribute, GraphDef
     from ort_lite.ep import Graph
 
+WEIGHTS: Mapping[str, int] = {"Conv": 1, "QLinearConv": 3}
+"""Input with the filters, by operator; input 0 is what they are applied to."""
 OPERATOR = "Conv"
+DEQUANTIZE = "DequantizeLinear"
 LEAST_PRODUCTS = 1 << 20
 """Multiplications from which a width is dropped: the gain is larger than the time of two nodes."""
 ASSUMED_SIZE = 32
@@ -48,8 +51,8 @@ def rewrite_convolutions(definition: GraphDef, graph: Graph) -> tuple[GraphDef, 
     writer = _Writer(definition)
     narrow = padded = 0
     for node in definition.nodes:
-        if node.op_type == OPERATOR and not node.domain and _has_narrow_input(node, graph):
-            writer.drop_width(node)
+        if node.op_type in WEIGHTS and not node.domain and _has_narrow_input(node, graph):
+            writer.drop_width(node, graph)
             narrow += 1
         elif node.op_type == OPERATOR and not node.domain and _pads_signal(node, graph):
             writer.pad_first(node)
@@ -69,9 +72,11 @@ def rewrite_convolutions(definition: GraphDef, graph: Graph) -> tuple[GraphDef, 
 
 def _has_narrow_input(node: Node, graph: Graph) -> bool:
     """Whether a Conv is of [N, C, H, 1] by filters [M, C, kH > 1, 1], and large."""
-    if graph.constant(node.inputs[1]) is None:
+    filters_at = WEIGHTS[node.op_type]
+    if not _is_weight(node.inputs[filters_at], graph):
         return False
-    x, w, y = (_shape(graph, name) for name in (*node.inputs[:2], node.outputs[0]))
+    names = node.inputs[0], node.inputs[filters_at], node.outputs[0]
+    x, w, y = (_shape(graph, name) for name in names)
     if len(x) != 4 or len(w) != 4 or len(y) != 4 or x[3] != 1 or w[3] != 1 or y[3] != 1:
         return False
     filters = [size if isinstance(size, int) else 1 for size in w]
@@ -80,6 +85,26 @@ def _has_narrow_input(node: Node, graph: Graph) -> bool:
         return False
     height = y[2] if isinstance(y[2], int) else ASSUMED_SIZE
     return prod(filters) * height >= LEAST_PRODUCTS
+
+
+def _is_weight(name: str, graph: Graph) -> bool:
+    """Whether a value is a constant, or a quantised one with scales along its first axis."""
+    if graph.constant(name) is not None:
+        return True
+    maker = graph.producer(name)
+    if maker is None or graph.nodes[maker].op_type != DEQUANTIZE:
+        return False
+    node = graph.nodes[maker]
+    axis = node.attributes.get("axis")
+    along_filters = axis is not None and axis.value == 0
+    is_scalar = len(_shape(graph, node.inputs[1])) == 0
+    is_blocked = "block_size" in node.attributes
+    return (
+        graph.constant(node.inputs[0]) is not None
+        and graph.constant(node.inputs[1]) is not None
+        and (along_filters or is_scalar)
+        and not is_blocked
+    )
 
 
 def _pads_signal(node: Node, graph: Graph) -> bool:
@@ -130,14 +155,40 @@ class _Writer:
         self._taken = {n for node in definition.nodes for n in (*node.inputs, *node.outputs)}
         self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
 
-    def drop_width(self, node: Node) -> None:
+    def drop_width(self, node: Node, graph: Graph) -> None:
         """The convolution of an input without its last axis, which the output gets back."""
-        x, w = (self._reshape(name, (COPY, COPY, COPY)) for name in node.inputs[:2])
+        at = WEIGHTS[node.op_type]
+        x = self._reshape(node.inputs[0], (COPY, COPY, COPY))
+        w = self._narrow_weights(node, graph)
         attributes = {name: _drop_last(name, value) for name, value in node.attributes.items()}
         y = self._find_name(node.outputs[0])
-        inputs = (x, w, *node.inputs[2:])
+        inputs = (x, *node.inputs[1:at], w, *node.inputs[at + 1 :])
         self.nodes.append(replace(node, inputs=inputs, outputs=(y,), attributes=attributes))
         self._reshape(y, (COPY, COPY, COPY, 1), node.outputs[0])
+
+    def _narrow_weights(self, node: Node, graph: Graph) -> str:
+        """Filters without their last axis; quantised ones stay constants."""
+        name = node.inputs[WEIGHTS[node.op_type]]
+        if node.op_type != OPERATOR:
+            return self._narrow_constant(name, graph)
+        if graph.constant(name) is not None:
+            return self._reshape(name, (COPY, COPY, COPY))
+        maker = graph.producer(name)
+        assert maker is not None, "_is_weight has found it"
+        scaling = graph.nodes[maker]
+        narrow = self._narrow_constant(scaling.inputs[0], graph)
+        output = self._find_name(name)
+        inputs = (narrow, *scaling.inputs[1:])
+        self.nodes.append(replace(scaling, inputs=inputs, outputs=(output,)))
+        return output
+
+    def _narrow_constant(self, name: str, graph: Graph) -> str:
+        """The same bytes with a shape of one axis less."""
+        constant = graph.constant(name)
+        assert constant is not None, "_is_weight has found it"
+        narrow = self._find_name(name)
+        self.initializers[narrow] = replace(constant, name=narrow, dims=constant.dims[:-1])
+        return narrow
 
     def pad_first(self, node: Node) -> None:
         """Pad with one axis more, and a convolution without padding."""

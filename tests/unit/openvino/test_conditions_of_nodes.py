@@ -9,6 +9,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import ort_lite as ort
@@ -135,3 +136,33 @@ def test_only_the_default_of_input_forget_is_computed_by_openvino(value: int) ->
     theirs = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     expected = theirs.run(None, {"x": x})[0]
     np.testing.assert_allclose(ours.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scales", [(), (8,)], ids=["one scale", "scales by filter"])
+def test_scales_by_filter_are_not_applied_to_channels(scales: tuple[int, ...]) -> None:
+    """OpenVINO would, wherever there are as many filters as channels."""
+    rng = np.random.default_rng(5)
+    values = {
+        "a": np.float32(0.02),
+        "m": np.uint8(120),
+        "w": rng.integers(-60, 60, (8, 8, 3, 3), dtype=np.int8),
+        "b": (rng.random(scales) * 0.02 + 0.001).astype(np.float32),
+        "n": np.zeros(scales, np.int8),
+        "c": np.float32(0.31),
+    }
+    inputs = ["x", "a", "m", "w", "b", "n", "c", "m"]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConv", inputs, ["y"])],
+        "one",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 8, 9, 10])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, ir_version=8, opset_imports=opsets).SerializeToString()
+    x = rng.integers(0, 256, (1, 8, 9, 10), dtype=np.uint8)
+    ours = ort.InferenceSession(model, providers=["OpenVINOExecutionProvider"])
+    theirs = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    difference = ours.run(None, {"x": x})[0].astype(np.int32) - theirs.run(None, {"x": x})[0]
+    assert abs(difference).max() <= 1
+    assert (ours.explain().partitions[0].ep == "OpenVINOExecutionProvider") == (not scales)

@@ -78,6 +78,57 @@ def test_the_height_and_the_batch_may_be_free() -> None:
     assert NARROW in check(proto, (2, 128, 40, 1))
 
 
+def quantised(op: str, scales: tuple[int, ...], **axis: int) -> onnx.ModelProto:
+    """A Conv between DequantizeLinear, or a QLinearConv, of x quantised to 8 bits."""
+    rng = np.random.default_rng(3)
+    values = {
+        "w": rng.integers(-127, 128, (128, 64, 5, 1), dtype=np.int8),
+        "ws": (rng.random(scales) * 0.01 + 0.001).astype(np.float32),
+        "wz": np.zeros(scales, np.int8),
+        "xs": np.float32(0.0213),
+        "xz": np.uint8(120),
+        "ys": np.float32(0.31),
+    }
+    nodes = [helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"])]
+    if op == "Conv":
+        nodes += [
+            helper.make_node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
+            helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["f"], **axis),
+            helper.make_node("Conv", ["d", "f"], ["y"], pads=[2, 0, 1, 0]),
+        ]
+    else:
+        inputs = ["q", "xs", "xz", "w", "ws", "wz", "ys", "xz"]
+        nodes += [
+            helper.make_node("QLinearConv", inputs, ["c"], pads=[2, 0, 1, 0]),
+            helper.make_node("DequantizeLinear", ["c", "ys", "xz"], ["y"]),
+        ]
+    graph = helper.make_graph(
+        nodes,
+        "narrow",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, 64, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        quantised("QLinearConv", ()),
+        quantised("Conv", ()),
+        quantised("Conv", (128,), axis=0),
+    ],
+    ids=["QLinearConv", "QDQ", "QDQ by channel"],
+)
+def test_quantised_ones_are_computed_without_the_axis_too(proto: onnx.ModelProto) -> None:
+    assert NARROW in check(proto, (1, 64, 64, 1))
+
+
+def test_scales_along_another_axis_stay_with_their_filters() -> None:
+    assert NARROW not in check(quantised("Conv", (64,), axis=1), (1, 64, 64, 1))
+
+
 @pytest.mark.parametrize(
     ("proto", "shape"),
     [
