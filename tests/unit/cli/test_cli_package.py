@@ -208,5 +208,5 @@ def test_a_target_whose_device_is_absent_is_exit_code_3(invoke: Invoke, model: P
     refused = invoke("package", "build", model, "-o", output, "-t", "openvino,device_type=GPU.7")
     assert refused.code == ExitCode.NO_HARDWARE, refused
     assert "'GPU.7'" in refused.err
-    assert "ort-lite devices" in refused.err
+    assert "ort-lite doctor" in refused.err
     assert not output.exists()
