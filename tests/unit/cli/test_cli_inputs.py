@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from system_limits import needs_symlinks
 
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import ExitCode
@@ -169,6 +170,7 @@ def test_a_fifo_is_refused_at_once(invoke, model: Path, tmp_path: Path, name: st
     assert f"{name} is not a regular file" in result.err
 
 
+@needs_symlinks
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="the system has no /dev/zero")
 @pytest.mark.parametrize("name", ["x.npz", "x.npy", "x.json", "x.png", "labels.txt", "m.onnx"])
 def test_a_device_that_never_ends_is_refused_at_once(

