@@ -7,17 +7,16 @@ out what is not valid or not to be seen. One product serves all queries that sha
 
 from __future__ import annotations
 
-import struct
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import Attribute, AttributeType, DataType, Node, Tensor, TensorType
+from ctx_formats.onnx_model import DataType, TensorType
+from eps.openvino.compile.node_writer import NodeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_formats.onnx_model import GraphDef
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
 OPERATOR = "GroupQueryAttention"
@@ -36,70 +35,19 @@ def find_head_size(shape: Sequence[object] | None) -> int:
 
 def write_out_attention(definition: GraphDef, graph: Graph) -> GraphDef:
     """A graph without GroupQueryAttention; `graph` is the same with its types."""
-    writer = _Writer(definition)
+    writer = NodeWriter(definition, "attention")
     for node in definition.nodes:
         if (node.domain, node.op_type) == (DOMAIN, OPERATOR):
             _Attention(node, graph, writer).write()
         else:
             writer.nodes.append(node)
-    return replace(
-        definition,
-        nodes=tuple(writer.nodes),
-        initializers={**definition.initializers, **writer.initializers},
-    )
-
-
-class _Writer:
-    """Nodes in order, and constants, under names that the graph does not use."""
-
-    def __init__(self, definition: GraphDef) -> None:
-        self.nodes: list[Node] = []
-        self.initializers: dict[str, Tensor] = {}
-        self._taken = {name for node in definition.nodes for name in node.outputs}
-        self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
-        self._constants: dict[tuple[object, ...], str] = {}
-
-    def add(self, op_type: str, *inputs: str, output: str = "", **attributes: int | float) -> str:
-        """A node of one output; the name of that."""
-        output = output or self._find_name(op_type)
-        fields = {
-            key: Attribute(
-                key, AttributeType.INT if isinstance(value, int) else AttributeType.FLOAT, value
-            )
-            for key, value in attributes.items()
-        }
-        self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
-        return output
-
-    def integers(self, *values: int, scalar: bool = False) -> str:
-        """An int64 constant of one dimension, or of none."""
-        dims = () if scalar else (len(values),)
-        data = struct.pack(f"<{len(values)}q", *values)
-        return self._constant(DataType.INT64, dims, data)
-
-    def number(self, value: float) -> str:
-        """A float32 constant without dimensions."""
-        return self._constant(DataType.FLOAT, (), struct.pack("<f", value))
-
-    def _constant(self, kind: int, dims: tuple[int, ...], data: bytes) -> str:
-        key = (kind, dims, data)
-        if key not in self._constants:
-            name = self._constants[key] = self._find_name("constant")
-            self.initializers[name] = Tensor(name, kind, dims, memoryview(data))
-        return self._constants[key]
-
-    def _find_name(self, base: str) -> str:
-        number = len(self._taken)
-        while (name := f"attention_{base}__{number}") in self._taken:
-            number += 1
-        self._taken.add(name)
-        return name
+    return writer.finish(definition)
 
 
 class _Attention:
     """The nodes of one GroupQueryAttention."""
 
-    def __init__(self, node: Node, graph: Graph, writer: _Writer) -> None:
+    def __init__(self, node: Node, graph: Graph, writer: NodeWriter) -> None:
         self._node, self._graph, self._writer = node, graph, writer
         self._inputs = (*node.inputs, *("",) * (9 - len(node.inputs)))
         self._heads = self._attribute("num_heads", 1)
@@ -152,11 +100,7 @@ class _Attention:
 
     def _transpose(self, x: str) -> str:
         """The middle axes of four swapped."""
-        w = self._writer
-        output = w.add("Transpose", x)
-        perm = Attribute("perm", AttributeType.INTS, (0, 2, 1, 3))
-        w.nodes[-1] = replace(w.nodes[-1], attributes={"perm": perm})
-        return output
+        return self._writer.add("Transpose", x, perm=(0, 2, 1, 3))
 
     def _slice(self, x: str, axis: int, begin: int, end: int) -> str:
         w = self._writer
@@ -210,9 +154,7 @@ class _Attention:
         w = self._writer
         rows = w.integers(0, self._groups, -1, self._size)
         scale = self._float("scale") or 1 / sqrt(self._size)
-        turned = w.add("Transpose", keys)
-        perm = Attribute("perm", AttributeType.INTS, (0, 1, 3, 2))
-        w.nodes[-1] = replace(w.nodes[-1], attributes={"perm": perm})
+        turned = w.add("Transpose", keys, perm=(0, 1, 3, 2))
         scaled = w.add("Mul", w.add("Reshape", q, rows), w.number(scale))
         product = w.add("MatMul", scaled, turned)
         room = self._size_of(keys, 2)

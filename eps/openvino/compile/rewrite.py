@@ -15,6 +15,7 @@ QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = "QLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
+EINSUM = "Einsum"
 SPACE_TO_DEPTH = "SpaceToDepth"
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 
@@ -71,6 +72,19 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = write_out_attention(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
         definition = written
+    if any(node.op_type == EINSUM for node in graph.nodes):
+        from eps.openvino.compile.einsum import write_out_products  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_products(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's own is not shown to be right")
+        definition = written
+    definition, lines = _rewrite_for(kind, definition, graph)
+    return Rewritten(definition, quotients, (*notes, *lines))
+
+
+def _rewrite_for(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """What one kind of device computes slowly, in other numbers, or not at all; with notes."""
+    notes: list[str] = []
     if kind == "CPU" and any(node.op_type in CONVOLUTIONS for node in graph.nodes):
         from eps.openvino.compile.slow_convolutions import rewrite_convolutions  # noqa: PLC0415 - lazy: rare
 
@@ -88,7 +102,7 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = write_out_batches(definition, graph)
         notes += describe_rewriting(definition, written, "Intel's NPU compiler refuses batches")
         definition = written
-    return Rewritten(definition, quotients, tuple(notes))
+    return definition, notes
 
 
 def describe_rewriting(before: GraphDef, after: GraphDef, reason: str) -> list[str]:

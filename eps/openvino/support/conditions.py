@@ -14,7 +14,7 @@ from ctx_formats.onnx_model import DataType
 from eps.openvino.support.expansions import check_expansion
 from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.slices import check_slice
-from ort_lite.ep import to_numpy
+from eps.openvino.support.tiles import check_tile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -168,17 +168,6 @@ def _check_pad(node: NodeFacts) -> str:
     return f"cannot convert mode {mode}" if mode == "wrap" else ""
 
 
-def _check_tile(node: NodeFacts) -> str:
-    """Seen with 2026.4.1 on CPU: [N, 1, H, W] with free N, repeated [1, 2, 2, 1]."""
-    if node.is_runtime(1):
-        return "repeats is not a constant"
-    shape, repeats = node.shape(0), node.constant(1)
-    if shape is None or repeats is None or all(isinstance(size, int) for size in shape):
-        return ""
-    wrong = len(shape) > 1 and shape[1] == 1 and to_numpy(repeats)[1] > 1
-    return "a single channel is repeated wrongly where other dimensions are free" if wrong else ""
-
-
 def _check_prelu(node: NodeFacts) -> str:
     shape, slopes = node.shape(0), node.shape(1)
     is_vector = slopes is None or (len(slopes) == 1 and slopes[0] != 1)
@@ -286,7 +275,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Slice": check_slice,
     "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
     "Squeeze": _require_constant(1, "axes"),
-    "Tile": _check_tile,
+    "Tile": check_tile,
     "Trilu": _check_trilu,
     "Unique": _check_unique,
     "Unsqueeze": _require_constant(1, "axes"),

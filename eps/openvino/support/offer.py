@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.support.conditions import CONDITIONS, WRONG
-from eps.openvino.support.decoder import DECODER
 from eps.openvino.support.integers import integer_problem
 from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
 from eps.openvino.support.quantised_forms import is_quantised_form, quantised_problem
+from eps.openvino.support.shown_by_tests import SHOWN_BY_TESTS
 from ort_lite.ep import Capability, element_text, type_text
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     node = facts.node
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
-    if (node.domain, node.op_type) in DECODER:
-        problem = DECODER[node.domain, node.op_type](facts)
+    if (node.domain, node.op_type) in SHOWN_BY_TESTS:
+        problem = SHOWN_BY_TESTS[node.domain, node.op_type](facts)
         return _type_problem(facts) or (problem and f"OpenVINO: {problem}")
     if is_quantised_form(facts):
         return _type_problem(facts) or quantised_problem(facts, table)

@@ -1,0 +1,80 @@
+"""Writes nodes of ai.onnx for others that OpenVINO computes wrongly, or not at all."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import Attribute, AttributeType, DataType, Node, Tensor
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import GraphDef
+
+
+class NodeWriter:
+    """Nodes in order, and constants, under names that the graph does not use."""
+
+    def __init__(self, definition: GraphDef, prefix: str) -> None:
+        """Begin without nodes.
+
+        Args:
+            definition: The graph that the nodes are for.
+            prefix: Of the names.
+        """
+        self.nodes: list[Node] = []
+        self.initializers: dict[str, Tensor] = {}
+        self._prefix = prefix
+        self._taken = {name for node in definition.nodes for name in node.outputs}
+        self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
+        self._constants: dict[tuple[object, ...], str] = {}
+
+    def add(
+        self,
+        op_type: str,
+        *inputs: str,
+        output: str = "",
+        **attributes: int | float | tuple[int, ...],
+    ) -> str:
+        """A node of one output; the name of that."""
+        output = output or self._find_name(op_type)
+        fields = {
+            key: Attribute(key, _attribute_type(value), value) for key, value in attributes.items()
+        }
+        self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
+        return output
+
+    def integers(self, *values: int, scalar: bool = False) -> str:
+        """An int64 constant of one dimension, or of none."""
+        dims = () if scalar else (len(values),)
+        data = struct.pack(f"<{len(values)}q", *values)
+        return self._constant(DataType.INT64, dims, data)
+
+    def number(self, value: float) -> str:
+        """A float32 constant without dimensions."""
+        return self._constant(DataType.FLOAT, (), struct.pack("<f", value))
+
+    def finish(self, definition: GraphDef) -> GraphDef:
+        """`definition` with the nodes in place of its own, and the constants besides its own."""
+        initializers = {**definition.initializers, **self.initializers}
+        return replace(definition, nodes=tuple(self.nodes), initializers=initializers)
+
+    def _constant(self, kind: int, dims: tuple[int, ...], data: bytes) -> str:
+        key = (kind, dims, data)
+        if key not in self._constants:
+            name = self._constants[key] = self._find_name("constant")
+            self.initializers[name] = Tensor(name, kind, dims, memoryview(data))
+        return self._constants[key]
+
+    def _find_name(self, base: str) -> str:
+        number = len(self._taken)
+        while (name := f"{self._prefix}_{base}__{number}") in self._taken:
+            number += 1
+        self._taken.add(name)
+        return name
+
+
+def _attribute_type(value: float | tuple[int, ...]) -> AttributeType:
+    if isinstance(value, tuple):
+        return AttributeType.INTS
+    return AttributeType.INT if isinstance(value, int) else AttributeType.FLOAT

@@ -1,0 +1,68 @@
+"""Tile with computed repeats: on OpenVINO where one dimension is repeated, else on the CPU EP."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import onnxruntime
+import pytest
+
+import ort_lite as ort
+
+OPENVINO = "OpenVINOExecutionProvider"
+BATCH = "s = Shape <start = 0, end = 1> (x) r = Concat <axis = 0> (s, ones)"
+
+
+def parse(dims: str, repeats: str, constants: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        tiles (float[n, 3] x, float[{dims}] t) => (y) <{constants}>
+        {{ {repeats} y = Tile(t, r) }}"""
+    )
+
+
+def session(proto: onnx.ModelProto) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    return ort.InferenceSession(proto.SerializeToString(), options, providers=[OPENVINO])
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape"),
+    [("1, 4, q, q", (1, 4, 5, 5)), ("1, q, 2, 3", (1, 1, 2, 3)), ("q, 1, h, w", (2, 1, 4, 3))],
+)
+def test_a_table_is_repeated_for_each_of_a_batch(dims: str, shape: tuple[int, ...]) -> None:
+    """As PyTorch exports repeat(batch, 1, 1, 1)."""
+    proto = parse(dims, BATCH, "int64[3] ones = {1, 1, 1}")
+    right = onnxruntime.InferenceSession(proto.SerializeToString())
+    with session(proto) as mine:
+        mine.disable_fallback()
+        owners = {
+            node.op_type: part.ep for part in mine.explain().partitions for node in part.nodes
+        }
+        assert owners["Tile"] == OPENVINO
+        for count in (1, 3, 2):
+            table = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+            feed = {"x": np.ones((count, 3), np.float32), "t": table}
+            np.testing.assert_array_equal(mine.run(None, feed)[0], right.run(None, feed)[0])
+
+
+@pytest.mark.parametrize(
+    ("dims", "repeats", "constants", "why"),
+    [
+        ("2, 3", "r = Shape(x)", "float a = {0}", "of more than one dimension"),
+        (
+            "q, 3",
+            "s = Shape <start = 0, end = 1> (x) m = Sub(s, one) r = Concat <axis = 0> (m, one)",
+            "int64[1] one = {1}",
+            "may contain a zero",
+        ),
+    ],
+)
+def test_other_computed_repeats_stay_on_the_cpu_ep(
+    dims: str, repeats: str, constants: str, why: str
+) -> None:
+    with session(parse(dims, repeats, constants)) as mine:
+        assert why in str(mine.explain())
+        feed = {"x": np.ones((1, 3), np.float32), "t": np.ones((2, 3), np.float32)}
+        assert mine.run(None, feed)[0].ndim == 2
