@@ -40,8 +40,33 @@ def runs_on_one_thread(proto: onnx.ModelProto, **options: str) -> bool:
         return on_one
 
 
+def alternate(count: int, width: int) -> onnx.ModelProto:
+    """So many nodes, MatMul of [8, width] and Tanh in turns."""
+    weights = np.random.default_rng(2).standard_normal((width, width)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", [f"v{i}", "w"], [f"v{i + 1}"])
+        if i % 2 == 0
+        else helper.make_node("Tanh", [f"v{i}"], [f"v{i + 1}"])
+        for i in range(count)
+    ]
+    nodes[0].input[0], nodes[-1].output[0] = "x", "y"
+    graph = helper.make_graph(
+        nodes,
+        "alternate",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, width])],
+        [numpy_helper.from_array(weights / np.float32(width**0.5 * 4), "w")],
+    )
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+
 def test_little_work_runs_on_one_thread() -> None:
     assert runs_on_one_thread(layers(32))
+
+
+def test_the_work_of_a_node_decides_where_there_are_many() -> None:
+    assert runs_on_one_thread(alternate(160, 32))
+    assert not runs_on_one_thread(alternate(160, 512))
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
