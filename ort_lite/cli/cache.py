@@ -223,7 +223,7 @@ def _devices_text(identity: Mapping[str, str]) -> str:
 def _print_removed(
     store: CacheStore, entries: Sequence[CacheEntry], files: int, *, what: str, as_json: bool
 ) -> ExitCode:
-    """Report removed entries, and removed `files` that are no part of them and hold `what`."""
+    """Report removed entries, and removed `files` that do not belong to them and hold `what`."""
     size = sum(entry.size for entry in entries)
     if as_json:
         keys = [entry.key for entry in entries]

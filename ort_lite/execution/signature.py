@@ -102,7 +102,7 @@ class Signature:
         """The results of these names among all outputs.
 
         Raises:
-            InvalidArgument: There is no output of one of the names.
+            InvalidArgument: The model has no output of one of the names.
         """
         positions = self.positions
         try:

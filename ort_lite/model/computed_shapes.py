@@ -30,10 +30,17 @@ def may_contain_zero(graph: Graph, name: str) -> bool:
 
     Sizes of values are not: execution providers that this concerns get no values without elements.
     """
-    return _find_sign(graph, name, 0) is _Sign.UNKNOWN
+    return _find_sign(graph, name, 0, {}) is _Sign.UNKNOWN
 
 
-def _find_sign(graph: Graph, name: str, depth: int) -> _Sign:
+def _find_sign(graph: Graph, name: str, depth: int, known: dict[str, _Sign]) -> _Sign:
+    """As `_compute_sign`, for each value once: a product with itself would double the work."""
+    if name not in known:
+        known[name] = _compute_sign(graph, name, depth, known)
+    return known[name]
+
+
+def _compute_sign(graph: Graph, name: str, depth: int, known: dict[str, _Sign]) -> _Sign:
     constant = graph.constant(name)
     if constant is not None:
         return _sign_of(constant)
@@ -52,7 +59,7 @@ def _find_sign(graph: Graph, name: str, depth: int) -> _Sign:
     places = _OPERANDS.get(node.op_type)
     if places is None or (node.op_type == "Cast" and not _is_integer(graph, node.inputs[0])):
         return _Sign.UNKNOWN
-    signs = [_find_sign(graph, each, depth + 1) for each in node.inputs[places] if each]
+    signs = [_find_sign(graph, each, depth + 1, known) for each in node.inputs[places] if each]
     if node.op_type == "Max" and _Sign.POSITIVE in signs:
         return _Sign.POSITIVE
     least = min(signs, default=_Sign.UNKNOWN)

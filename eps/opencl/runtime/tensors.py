@@ -216,7 +216,7 @@ class OpenCLTensor(DeviceTensor):
     """A tensor in an OpenCL buffer.
 
     Attributes:
-        held_buffer: The buffer, which is no other tensor's; None once it was released.
+        held_buffer: The buffer, which belongs to this tensor alone; None once it is released.
         has_events: Whether `event_handles` may find any.
     """
 

@@ -55,40 +55,45 @@ def read_product(node: Node, graph: Graph) -> Product | str:
     """The product that an Einsum is, or why it is none.
 
     Sizes of one letter are equal, as its uses say (ONNX Einsum-12): where they are not known before
-    the run, another size there is an error.
+    the run, another size there is an error. Several letters that are summed become one dimension,
+    in which two wrong sizes could make up for each other: of those, one at most may be unknown.
     """
     equation = node.attributes["equation"].value if "equation" in node.attributes else b""
-    text = (equation.decode() if isinstance(equation, bytes) else str(equation)).replace(" ", "")
+    text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
+    text = text.replace(" ", "")
     terms, arrow, output = text.partition("->")
     names = terms.split(",")
     if len(names) != 2 or len(node.inputs) != 2 or not arrow:
         return f"Einsum {text} is not written out: it is not of two tensors to an output"
     left, right = names
     if not all(word.isalpha() and len(set(word)) == len(word) for word in (left, right, output)):
-        return f"Einsum {text} is not written out: a letter is repeated, or none"
+        return f"Einsum {text} is not written out: a term has a letter twice or none"
     if set(output) - set(left + right) or (set(left) ^ set(right)) - set(output):
         return f"Einsum {text} is not written out: it sums what one tensor alone has"
-    problem = _find_size_problem(node, graph, (left, right))
+    summed = "".join(letter for letter in left if letter not in output)
+    problem = _find_size_problem(node, graph, (left, right), summed)
     if problem:
         return f"Einsum {text} is not written out: {problem}"
     rows = [letter for letter in output if letter not in right]
     columns = [letter for letter in output if letter not in left]
-    summed = "".join(letter for letter in left if letter not in output)
     if not (rows and columns and summed):
-        return f"Einsum {text} is not written out: it is no matrix product"
+        return f"Einsum {text} is not written out: it is not a matrix product"
     batches = "".join(letter for letter in output if letter not in (rows[-1], columns[-1]))
     return Product(left, right, output, batches, rows[-1], columns[-1], summed)
 
 
-def _find_size_problem(node: Node, graph: Graph, letters: Sequence[str]) -> str:
-    sizes: dict[str, int] = {}
+def _find_size_problem(node: Node, graph: Graph, letters: Sequence[str], summed: str) -> str:
+    sizes: dict[str, list[Dim]] = {}
     for name, word in zip(node.inputs, letters, strict=True):
         shape = _shape_of(graph, name)
         if shape is None or len(shape) != len(word):
             return f"'{name}' is not known to have {len(word)} dimensions"
         for letter, dim in zip(word, shape, strict=True):
-            if isinstance(dim, int) and sizes.setdefault(letter, dim) != dim:
-                return f"{letter} has two sizes"
+            sizes.setdefault(letter, []).append(dim)
+    if any(len({dim for dim in dims if isinstance(dim, int)}) > 1 for dims in sizes.values()):
+        return "a letter has two sizes"
+    if sum(not sizes[letter][0] or len(set(sizes[letter])) > 1 for letter in summed) > 1:
+        return "sizes of several letters that are summed are not known"
     if any(_element_type(graph, name) not in FLOATS for name in node.inputs):
         return "its tensors are not of float32 or float16"
     return ""

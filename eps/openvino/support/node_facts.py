@@ -93,10 +93,12 @@ class NodeFacts:
         return tuple(v for v in attribute.value if isinstance(v, int))
 
     def text(self, name: str, default: str) -> str:
-        """Text of a STRING attribute; `default` if the node does not have it."""
+        """Text of a STRING attribute, other bytes replaced; `default` if the node lacks it."""
         attribute = self.node.attributes.get(name)
         value = attribute.value if attribute else None
-        return str(bytes(value), "utf-8") if isinstance(value, bytes | memoryview) else default
+        if not isinstance(value, bytes | memoryview):
+            return default
+        return str(bytes(value), "utf-8", errors="replace")
 
     def attributes_among(self, *names: str) -> list[str]:
         """The names among `names` that are attributes of the node."""

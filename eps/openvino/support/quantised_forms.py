@@ -34,7 +34,7 @@ class QuantisedForm:
         tensors: Of quantised inputs, each followed by its scale and zero point. The last repeats
             to the end of a Concat's inputs.
         result: Of the output's scale, followed by its zero point.
-        condition: Of an input that is no quantised tensor; None if there is none.
+        condition: Of the input that is not quantised; None if all are.
     """
 
     operator: str

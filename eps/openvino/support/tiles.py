@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from eps.openvino.support.node_facts import NodeFacts
     from ort_lite.ep import Graph
 
+MOST_DIMENSIONS = 64
+"""Of a tensor; a vector of repeats is not longer, whatever a hostile model says."""
+
 
 def check_tile(node: NodeFacts) -> str:
     """Accept computed repeats of one dimension, and constant ones but for one form.
@@ -41,17 +44,24 @@ def _check_computed(graph: Graph, name: str) -> str:
 
 def _find_elements(graph: Graph, name: str) -> list[int | None] | None:
     """The elements of a vector, None for those that are computed; None without their number."""
-    constant = graph.constant(name)
-    if constant is not None:
-        return [int(number) for number in to_numpy(constant).reshape(-1)]
     index = graph.producer(name)
     node = graph.nodes[index] if index is not None else None
     if node is None or node.domain or node.op_type != "Concat":
-        value_type = graph.type_of(name)
-        shape = value_type.shape if isinstance(value_type, TensorType) else None
-        count = shape[0] if shape is not None and len(shape) == 1 else None
-        return [None] * count if isinstance(count, int) else None
-    parts = [_find_elements(graph, each) for each in node.inputs]
+        return _list_elements(graph, name)
+    parts = [_list_elements(graph, each) for each in node.inputs]
     if any(part is None for part in parts):
         return None
     return [number for part in parts if part is not None for number in part]
+
+
+def _list_elements(graph: Graph, name: str) -> list[int | None] | None:
+    """As `_find_elements`, of a value whose maker is not looked at."""
+    constant = graph.constant(name)
+    if constant is not None:
+        return [int(number) for number in to_numpy(constant).reshape(-1)[: MOST_DIMENSIONS + 1]]
+    value_type = graph.type_of(name)
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
+    count = shape[0] if shape is not None and len(shape) == 1 else None
+    if not isinstance(count, int) or count > MOST_DIMENSIONS:
+        return None
+    return [None] * count

@@ -40,23 +40,29 @@ PRODUCTS = [
 ]
 
 
-def model(equation: str, *, free: str = "", opset: int = 17) -> tuple[onnx.ModelProto, list[Any]]:
-    """An Einsum of float32, and inputs; the dimensions of the letters `free` have names."""
-    terms = equation.replace(" ", "").split("->")[0].split(",")
-    shapes = [[letter if letter in free else SIZES[letter] for letter in term] for term in terms]
-    names = [f"x{i}" for i in range(len(terms))]
+def einsum(
+    equation: str | bytes, shapes: list[list[int | str]], *, opset: int = 17
+) -> onnx.ModelProto:
+    """An Einsum of float32 tensors `x0`, `x1`, ... of such shapes."""
+    names = [f"x{i}" for i in range(len(shapes))]
     graph = helper.make_graph(
         [helper.make_node("Einsum", names, ["y"], equation=equation)],
         "g",
         [helper.make_tensor_value_info(n, 1, s) for n, s in zip(names, shapes, strict=True)],
         [helper.make_tensor_value_info("y", 1, None)],
     )
-    proto = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def model(equation: str, *, free: str = "") -> tuple[onnx.ModelProto, list[Any]]:
+    """An Einsum, and inputs; the dimensions of the letters `free` have names."""
+    terms = equation.replace(" ", "").split("->")[0].split(",")
+    shapes = [[letter if letter in free else SIZES[letter] for letter in term] for term in terms]
     chance = np.random.default_rng(1)
     values = [
         chance.standard_normal([SIZES[letter] for letter in term], np.float32) for term in terms
     ]
-    return proto, values
+    return einsum(equation, shapes), values
 
 
 def session(proto: onnx.ModelProto) -> ort.InferenceSession:
@@ -101,27 +107,44 @@ def test_random_products_have_onnxruntimes_numbers() -> None:
 @pytest.mark.parametrize(
     ("equation", "opset", "why"),
     [
-        ("ii,ij->ij", 17, "a letter is repeated"),
+        ("ii,ij->ij", 17, "a letter twice"),
         ("ij,jk", 17, "not of two tensors to an output"),
         ("ij,jk,kd->id", 17, "not of two tensors to an output"),
-        ("...ij,jk->...ik", 17, "a letter is repeated, or none"),
+        ("...ij,jk->...ik", 17, "a letter twice or none"),
         ("ij,kd->ik", 17, "it sums what one tensor alone has"),
-        ("i,j->ij", 17, "it is no matrix product"),
+        ("i,j->ij", 17, "it is not a matrix product"),
         ("ij,jk->ik", 12, "from opset 13 on"),
     ],
 )
 def test_others_stay_on_the_cpu_ep(equation: str, opset: int, why: str) -> None:
-    shapes = [["a"] * len(term.replace("...", "x")) for term in equation.split("->")[0].split(",")]
-    names = [f"x{i}" for i in range(len(shapes))]
-    graph = helper.make_graph(
-        [helper.make_node("Einsum", names, ["y"], equation=equation)],
-        "g",
-        [helper.make_tensor_value_info(n, 1, s) for n, s in zip(names, shapes, strict=True)],
-        [helper.make_tensor_value_info("y", 1, None)],
-    )
-    proto = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)])
+    terms = equation.split("->")[0].split(",")
+    proto = einsum(equation, [["a"] * len(term.replace("...", "x")) for term in terms], opset=opset)
     with session(proto) as mine:
         assert why in str(mine.explain())
+
+
+def test_sizes_that_could_make_up_for_each_other_stay_on_the_cpu_ep() -> None:
+    """2 x 6 and 3 x 4 are 12 each, and onnxruntime raises."""
+    proto = einsum("ind,hnd->ih", [["i", "n", "d"], ["h", "k", "e"]])
+    feed = {"x0": np.ones((5, 2, 6), np.float32), "x1": np.ones((7, 3, 4), np.float32)}
+    with session(proto) as mine:
+        assert "sizes of several letters that are summed are not known" in str(mine.explain())
+        with pytest.raises(ort.OrtLiteError):
+            mine.run(None, feed)
+
+
+def test_a_wrong_size_of_a_summed_letter_is_an_error() -> None:
+    with session(einsum("ij,jk->ik", [["i", "a"], ["b", "k"]])) as mine:
+        mine.disable_fallback()
+        feed = {"x0": np.ones((2, 3), np.float32), "x1": np.ones((4, 5), np.float32)}
+        with pytest.raises(ort.OrtLiteError):
+            mine.run(None, feed)
+
+
+def test_an_equation_that_is_not_text_is_reported() -> None:
+    proto = einsum(b"ij,jk->i\xff", [[2, 2], [2, 2]])
+    with pytest.raises(ort.OrtLiteError):
+        session(proto)
 
 
 def test_a_context_has_the_product(tmp_path: Path) -> None:

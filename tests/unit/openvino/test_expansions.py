@@ -77,6 +77,14 @@ def test_shapes_without_a_zero_stay_on_openvino(body: str) -> None:
         np.testing.assert_array_equal(session.run(None, feed)[0], right)
 
 
+def test_sizes_that_multiply_themselves_are_looked_at_once() -> None:
+    """60 products of a value with itself, which would be 2^60 operands one by one."""
+    products = "".join(f"q{i + 1} = Mul(q{i}, q{i}) " for i in range(60))
+    body = f"q0 = Identity(p) {products} s = Concat<axis = 0>(q60, four) y = Expand(half, s)"
+    with start(model(body)) as session:
+        assert "Expand" in nodes_of(session, CPU)
+
+
 def test_unique_elements_of_no_element_are_none() -> None:
     proto = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]>

@@ -66,3 +66,11 @@ def test_other_computed_repeats_stay_on_the_cpu_ep(
         assert why in str(mine.explain())
         feed = {"x": np.ones((1, 3), np.float32), "t": np.ones((2, 3), np.float32)}
         assert mine.run(None, feed)[0].ndim == 2
+
+
+def test_repeats_that_double_with_each_node_do_not_fill_the_memory() -> None:
+    """60 Concats of a value with itself: 2^60 repeats, of which none is counted one by one."""
+    doubled = "".join(f"c{i + 1} = Concat <axis = 0> (c{i}, c{i}) " for i in range(60))
+    proto = parse("q, 3", f"c0 = Shape(x) {doubled} r = Identity(c60)", "float a = {0}")
+    with session(proto) as mine:
+        assert "of more than one dimension" in str(mine.explain())
