@@ -56,10 +56,16 @@ def devices(*, device: str, as_json: bool) -> ExitCode:
             for line in _lines(listed):
                 print_line(line)
         if probe.reason:
-            print_line(f"  {probe.reason}")
+            _print_wrapped(probe.reason)
     for ep, problem in broken.items():
-        print_line(f"{ep}\n  {problem}")
+        print_line(ep)
+        _print_wrapped(problem)
     return ExitCode.OK
+
+
+def _print_wrapped(text: str) -> None:
+    for line in wrapped_lines("  ", text):
+        print_line(line)
 
 
 def _lines(device: DeviceInfo) -> Iterator[str]:

@@ -14,9 +14,13 @@ import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p, cast
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 API_VERSION = 31
 FLOAT = 1
@@ -59,6 +63,8 @@ PACKAGE_SLOTS = {
     "ModelPackageComponent_GetSelectedVariantFolderPath": 14,
     "CreateSession": 15,
 }
+FLOAT32 = {b"load_config": b'{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'}
+"""For the plug-in, which computes in bfloat16 on CPUs that can."""
 PLAIN = {"GetErrorCode": c_int, "GetErrorMessage": c_char_p, "GetKeyValue": c_char_p,
          "EpDevice_EpName": c_char_p, "EpDevice_EpMetadata": c_void_p,
          "GetModelPackageApi": c_void_p}  # fmt: skip
@@ -138,7 +144,7 @@ def session_options(api: Table, env: c_void_p, request: dict[str, Any]) -> c_voi
         meta = api.call("GetKeyValue", metadata, c_char_p(b"ov_meta_device"))
         if value == b"CPU" and meta is None:
             chosen.append(device)
-    append(api, env, options, chosen)
+    append(api, env, options, chosen, FLOAT32)
     return options
 
 
@@ -152,11 +158,18 @@ def epname(api: Table, device: c_void_p) -> str:
     return str(api.call("EpDevice_EpName", device).decode())
 
 
-def append(api: Table, env: c_void_p, options: c_void_p, chosen: list[c_void_p]) -> None:
-    array = (c_void_p * len(chosen))(*chosen)
+def append(
+    api: Table,
+    env: c_void_p,
+    options: c_void_p,
+    chosen: list[c_void_p],
+    entries: Mapping[bytes, bytes] = MappingProxyType({}),
+) -> None:
+    array, count = (c_void_p * len(chosen))(*chosen), len(entries)
+    keys, values = (c_char_p * count)(*entries), (c_char_p * count)(*entries.values())
     api.call(
         "SessionOptionsAppendExecutionProvider_V2",
-        *(options, env, array, c_size_t(len(chosen)), None, None, c_size_t(0)),
+        *(options, env, array, c_size_t(len(chosen)), keys, values, c_size_t(count)),
     )
 
 
@@ -232,7 +245,7 @@ def answer_to(request: dict[str, Any], api: Table, env: c_void_p) -> dict[str, A
             packages.call(name, component, byref(found_text))
             answer[key] = (found_text.value or b"").decode()
         if "results" in request:
-            session = packages.create("CreateSession", env, component, None)
+            session = packages.create("CreateSession", env, component, options)
             with np.load(request["feed"]) as feed:
                 results = run(api, session, {n: np.ascontiguousarray(feed[n]) for n in feed.files})
             np.savez(request["results"], *results)

@@ -5,7 +5,7 @@
  *
  *     LD_PRELOAD=.../other_cpu.so ORT_LITE_OTHER_CPU=zen5,no-avx512 python ...
  *
- * Words: zen5 (AMD family 26), no-avx512, no-avx2 (nor FMA, BMI and what came with it), no-avx.
+ * Words: zen5 (AMD family 26), zen4 (AMD family 25 from model 16), no-avx512, no-avx2 (nor FMA, BMI and what came with it), no-avx.
  * What the system itself asked before (ld.so, libc) has the real answer.
  */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 #define ARCH_SET_CPUID 0x1012
 #endif
 
-static int zen5, no_avx512, no_avx2, no_avx;
+static int zen4, zen5, no_avx512, no_avx2, no_avx;
 static struct sigaction before;
 
 static void clear(uint64_t *bits, const int *numbers, size_t count) {
@@ -38,12 +38,13 @@ static void clear(uint64_t *bits, const int *numbers, size_t count) {
   } while (0)
 
 static void answer(uint32_t leaf, uint32_t sub, uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d) {
-  if (zen5 && (leaf == 0 || leaf == 0x80000000)) {
+  if ((zen4 || zen5) && (leaf == 0 || leaf == 0x80000000)) {
     memcpy(b, "Auth\0\0\0\0", 8);
     memcpy(d, "enti\0\0\0\0", 8);
     memcpy(c, "cAMD\0\0\0\0", 8);
   }
   if (leaf == 1) {
+    if (zen4) *a = 0x00A10F11; /* family 15 + 10, model 17, stepping 1 */
     if (zen5) *a = 0x00B40F40; /* family 15 + 11, model 68, stepping 0 */
     if (no_avx2) CLEAR(*c, 12, 22); /* FMA, MOVBE */
     if (no_avx) CLEAR(*c, 12, 28, 29); /* FMA, AVX, F16C */
@@ -101,6 +102,7 @@ int sigaction(int number, const struct sigaction *wanted, struct sigaction *old)
 __attribute__((constructor)) static void begin(void) {
   const char *words = getenv("ORT_LITE_OTHER_CPU");
   if (!words || !*words) return;
+  zen4 = strstr(words, "zen4") != NULL;
   zen5 = strstr(words, "zen5") != NULL;
   no_avx = strstr(words, "no-avx,") != NULL || (strlen(words) >= 6 && !strcmp(words + strlen(words) - 6, "no-avx"));
   no_avx2 = no_avx || strstr(words, "no-avx2") != NULL;

@@ -1,11 +1,12 @@
 """Names a CPU to PoCL's compiler where LLVM's own guess is none that it could compile for.
 
 PoCL compiles for the CPU that LLVM finds. Of one that is newer than LLVM 14 it finds "generic",
-which clang then refuses, so that no program builds (PoCL 3.0 of PyPI on AMD's Zen 5). Of a virtual
-CPU without AVX-512 it finds the model that it would be with it, and the program dies. Later
-releases have POCL_LLVM_CPU_NAME for that; this one has neither variable nor option, but one field
-of its device, which is written here: where the release is just that one, and the field points to
-the name that the device reports. A device is used only after its trial
+which clang then refuses, so that no program builds (PoCL 3.0 of PyPI on AMD's Zen 5), or an older
+one: of AMD's Zen 4 it finds Zen 3, which has no AVX-512, but PoCL's built-in functions use it, and
+the compiler dies. Of a virtual CPU without AVX-512 it finds the model that it would be with it, and
+the program dies. Later releases have POCL_LLVM_CPU_NAME for that; this one has neither variable nor
+option, but one field of its device, which is written here: where the release is just that one, and
+the field points to the name that the device reports. A device is used only after its trial
 (eps/opencl/trials/trial.py), with this name. docs/adr/0030-opencl-trial.md says what else was
 tried.
 """
@@ -62,7 +63,7 @@ def chosen_cpu(device: Device) -> str:
     if "PoCL" not in version or machine() != "x86_64":
         return ""
     width, guess = device.native_vector_width_float, _guess(version)
-    good = guess != UNKNOWN and (width == MOST_LANES or guess not in WITH_AVX512)
+    good = guess != UNKNOWN and (width == MOST_LANES) == (guess in WITH_AVX512)
     if good or device.platform.version != RELEASE:
         return ""
     name = fitting_cpu(width, _flags())

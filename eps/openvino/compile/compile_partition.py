@@ -15,8 +15,8 @@ from eps.openvino.compile.small_work import pays_one_thread
 from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import ONE_THREAD, compile_config
 from eps.openvino.partition import OpenVINOPartition, memory_finder
-from eps.openvino.payload.identity import requirements_of
-from eps.openvino.sdk.binding import BindingModel
+from eps.openvino.payload.identity import device_to_compile_for, requirements_of
+from eps.openvino.sdk.binding import BindingModel, BindingRuntime
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import (
     CompileRefused,
@@ -94,7 +94,8 @@ def _compile(
         config, notes = _choose_config(core, options, graph, one_thread=one_thread)
         notes = (*rewritten.notes, *notes)
         try:
-            compiled = core.compile_model(model, options.device, config)
+            device = device_to_compile_for(BindingRuntime(core), options.device)
+            compiled = core.compile_model(model, device, config)
         except SDK_ERRORS as exc:
             text = sdk_text(exc)
             if options.kind == "CPU":

@@ -13,13 +13,15 @@ from ctx_formats.identity import HardwareIdentity
 from eps.openvino.options import device_kind
 from eps.openvino.payload.blob_header import parse_requirements
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
-from ort_lite.ep import EPFail
+from ort_lite.ep import EPFail, get_logger
 
 if TYPE_CHECKING:
     import openvino
 
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.sdk.runtime import Runtime
+
+log = get_logger(__name__)
 
 INFO_VERSION = "1.0"
 _MAX_INFO = 1 << 16
@@ -69,6 +71,24 @@ def _identifying_device(runtime: Runtime, device: str) -> tuple[str, str]:
     if not present or (group != "AUTO" and len(present) < len(names)):
         raise EPFail(missing_device(runtime, device))
     return present[0], str(full_names[present[0]])
+
+
+def device_to_compile_for(runtime: Runtime, device: str) -> str:
+    """`device`; AUTO without its absent members.
+
+    OpenVINO skips absent members of AUTO itself, but not one whose plug-in cannot be loaded: the
+    GPU's on a machine without an OpenCL loader.
+    """
+    group, _, members = device.partition(":")
+    if group != "AUTO" or not members:
+        return device
+    names = members.split(",")
+    present = [name for name in names if runtime.property(name, "FULL_DEVICE_NAME") is not None]
+    if not present:
+        return device
+    if len(present) < len(names):
+        log.info("%s: only %s is here", device, ", ".join(present))
+    return f"{group}:{','.join(present)}"
 
 
 def missing_device(runtime: Runtime, device: str) -> str:

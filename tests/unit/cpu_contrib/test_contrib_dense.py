@@ -131,7 +131,9 @@ def test_large_weights_are_unpacked_by_panels(
         inputs.append(u8(width, -(-blocks * bits // 8)))
     elif zeros == "floats":
         inputs.append(f32(width, blocks))
-    agree("MatMulNBits", inputs, K=depth, N=width, bits=bits, block_size=block)
+    (mine,), (theirs,) = both("MatMulNBits", inputs, K=depth, N=width, bits=bits, block_size=block)
+    atol = 1e-6 * np.abs(theirs).max()  # large products may cancel each other
+    np.testing.assert_allclose(mine, theirs, rtol=3e-5, atol=atol)
 
 
 def test_steps_of_a_byte_are_in_the_order_of_its_bits() -> None:

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from small_models import feed, mlp
 
 import ort_lite as ort
+from eps.openvino.payload.identity import device_to_compile_for
 from eps.openvino.sdk.binding import BindingRequest
 
 if TYPE_CHECKING:
@@ -154,3 +155,30 @@ def test_the_device_serves_again_in_a_new_session(
     monkeypatch.undo()
     with session(enable_fallback=0) as made:
         assert made.run(None, feed(mlp()))[0].shape == (2, 3)
+
+
+class Machine:
+    """A runtime that knows the names of some devices."""
+
+    def __init__(self, *devices: str) -> None:
+        self._devices = devices
+
+    def property(self, device: str, key: str) -> str | None:
+        assert key == "FULL_DEVICE_NAME"
+        return f"some {device}" if device in self._devices else None
+
+
+@pytest.mark.parametrize(
+    ("device", "compiled_for"),
+    [
+        ("AUTO:NPU,GPU,CPU", "AUTO:CPU"),
+        ("AUTO:GPU.1,GPU.0,CPU", "AUTO:GPU.0,CPU"),
+        ("AUTO:NPU", "AUTO:NPU"),  # OpenVINO's own error names what is missing
+        ("AUTO", "AUTO"),
+        ("HETERO:NPU,CPU", "HETERO:NPU,CPU"),
+        ("NPU", "NPU"),
+    ],
+)
+def test_auto_is_asked_for_members_that_are_here(device: str, compiled_for: str) -> None:
+    machine: Any = Machine("CPU", "GPU.0")
+    assert device_to_compile_for(machine, device) == compiled_for
