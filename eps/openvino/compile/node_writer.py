@@ -25,7 +25,7 @@ class NodeWriter:
         self.nodes: list[Node] = []
         self.initializers: dict[str, Tensor] = {}
         self._prefix = prefix
-        self._taken = {name for node in definition.nodes for name in node.outputs}
+        self._taken = {n for node in definition.nodes for n in (*node.inputs, *node.outputs)}
         self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
         self._constants: dict[tuple[object, ...], str] = {}
 
@@ -34,13 +34,11 @@ class NodeWriter:
         op_type: str,
         *inputs: str,
         output: str = "",
-        **attributes: int | float | tuple[int, ...],
+        **attributes: Attribute | float | tuple[int, ...],
     ) -> str:
         """A node of one output; the name of that."""
         output = output or self._find_name(op_type)
-        fields = {
-            key: Attribute(key, _attribute_type(value), value) for key, value in attributes.items()
-        }
+        fields = {key: _attribute(key, value) for key, value in attributes.items()}
         self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
         return output
 
@@ -48,18 +46,19 @@ class NodeWriter:
         """An int64 constant of one dimension, or of none."""
         dims = () if scalar else (len(values),)
         data = struct.pack(f"<{len(values)}q", *values)
-        return self._constant(DataType.INT64, dims, data)
+        return self.constant(DataType.INT64, dims, data)
 
     def number(self, value: float) -> str:
         """A float32 constant without dimensions."""
-        return self._constant(DataType.FLOAT, (), struct.pack("<f", value))
+        return self.constant(DataType.FLOAT, (), struct.pack("<f", value))
 
     def finish(self, definition: GraphDef) -> GraphDef:
         """`definition` with the nodes in place of its own, and the constants besides its own."""
         initializers = {**definition.initializers, **self.initializers}
         return replace(definition, nodes=tuple(self.nodes), initializers=initializers)
 
-    def _constant(self, kind: int, dims: tuple[int, ...], data: bytes) -> str:
+    def constant(self, kind: int, dims: tuple[int, ...], data: bytes) -> str:
+        """A constant of a DataType, with its elements as ONNX's raw_data; the name of it."""
         key = (kind, dims, data)
         if key not in self._constants:
             name = self._constants[key] = self._find_name("constant")
@@ -74,7 +73,10 @@ class NodeWriter:
         return name
 
 
-def _attribute_type(value: float | tuple[int, ...]) -> AttributeType:
+def _attribute(name: str, value: Attribute | float | tuple[int, ...]) -> Attribute:
+    if isinstance(value, Attribute):
+        return value
     if isinstance(value, tuple):
-        return AttributeType.INTS
-    return AttributeType.INT if isinstance(value, int) else AttributeType.FLOAT
+        return Attribute(name, AttributeType.INTS, value)
+    kind = AttributeType.INT if isinstance(value, int) else AttributeType.FLOAT
+    return Attribute(name, kind, value)

@@ -5,18 +5,18 @@ eps/openvino/support/quantised_forms.py says which, and when.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import Attribute, AttributeType, DataType, Node, Tensor, TensorType
+from ctx_formats.onnx_model import Attribute, AttributeType, DataType
+from eps.openvino.compile.node_writer import NodeWriter
+from eps.openvino.support.node_facts import element_type_of, shape_of
 from eps.openvino.support.quantised_forms import DOMAIN, FORMS
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.onnx_model import GraphDef
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
 LOWEST = -3.4028234663852886e38
@@ -32,17 +32,14 @@ def is_quantised_form(node: Node) -> bool:
 
 def write_out_forms(definition: GraphDef, graph: Graph) -> GraphDef:
     """A graph without these operators; `graph` is the same with its types."""
-    writer = _Writer(definition, graph)
+    writer = NodeWriter(definition, "quantised")
+    forms = _FormWriter(writer, graph)
     for node in definition.nodes:
         if is_quantised_form(node):
-            writer.write_out(node)
+            forms.write_out(node)
         else:
             writer.nodes.append(node)
-    return replace(
-        definition,
-        nodes=tuple(writer.nodes),
-        initializers={**definition.initializers, **writer.initializers},
-    )
+    return writer.finish(definition)
 
 
 def write_out_graph(graph: Graph) -> Graph:
@@ -54,16 +51,10 @@ def write_out_graph(graph: Graph) -> Graph:
     return Written(write_out_forms(graph.definition, graph), graph.opset_imports, part_of=graph)
 
 
-class _Writer:
-    """Nodes in order, and constants, under names that the graph does not use."""
-
-    def __init__(self, definition: GraphDef, graph: Graph) -> None:
-        self.nodes: list[Node] = []
-        self.initializers: dict[str, Tensor] = {}
+class _FormWriter:
+    def __init__(self, writer: NodeWriter, graph: Graph) -> None:
+        self._writer = writer
         self._graph = graph
-        self._taken = {n for node in definition.nodes for n in (*node.inputs, *node.outputs)}
-        self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
-        self._scalars: dict[tuple[int, bytes], str] = {}
 
     def write_out(self, node: Node) -> None:
         """The node's operator of ai.onnx on floats; the output keeps its name."""
@@ -71,15 +62,16 @@ class _Writer:
         tensors = form.find_tensors(len(node.inputs))
         floats = [self._dequantize(node, place) for place in tensors]
         before = () if form.condition is None else (node.inputs[form.condition],)
-        result = self._find_name(node.outputs[0])
         attributes = self._attributes(node, form.operator)
-        self.nodes.append(Node(form.operator, (*before, *floats), (result,), attributes=attributes))
+        result = self._writer.add(form.operator, *before, *floats, output="", **attributes)
         if self._may_lose(node, tensors):
-            result = self._keep_apart(result)
+            lowest = self._writer.number(LOWEST)  # OpenVINO moves no constant past a maximum
+            result = self._writer.add("Max", result, lowest)
         scale, zero = (self._scalar(node, form.result + i) for i in (0, 1))
         if not zero:  # of QuantizeLinear it would be uint8
-            zero = self._zero(self._element_type(node.inputs[tensors[0]]))
-        self.nodes.append(Node("QuantizeLinear", (result, scale, zero), (node.outputs[0],)))
+            kind = element_type_of(self._graph, node.inputs[tensors[0]])
+            zero = self._writer.constant(DataType.UINT8 if kind is None else kind, (), bytes(1))
+        self._writer.add("QuantizeLinear", result, scale, zero, output=node.outputs[0])
 
     def _may_lose(self, node: Node, tensors: tuple[int, ...]) -> bool:
         """Whether a sum or product is with a constant, and its shape is free.
@@ -89,31 +81,20 @@ class _Writer:
         """
         if FORMS[node.op_type].operator not in ("Add", "Mul"):
             return False
-        value_type = self._graph.type_of(node.outputs[0])
-        shape = value_type.shape if isinstance(value_type, TensorType) else None
+        shape = shape_of(self._graph, node.outputs[0])
         is_known = shape is not None and all(isinstance(size, int) for size in shape)
         operands = [self._graph.constant(node.inputs[place]) for place in tensors]
         return not is_known and any(operand is not None for operand in operands)
 
-    def _keep_apart(self, name: str) -> str:
-        """The same value behind a maximum, past which OpenVINO moves no constant."""
-        output = self._find_name(name)
-        lowest = self._add_scalar(DataType.FLOAT, struct.pack("<f", LOWEST))
-        self.nodes.append(Node("Max", (name, lowest), (output,)))
-        return output
-
     def _dequantize(self, node: Node, place: int) -> str:
         scale, zero = self._scalar(node, place + 1), self._scalar(node, place + 2)
-        output = self._find_name(node.inputs[place])
-        inputs = (node.inputs[place], scale, zero) if zero else (node.inputs[place], scale)
-        self.nodes.append(Node("DequantizeLinear", inputs, (output,)))
-        return output
+        optional = (zero,) if zero else ()
+        return self._writer.add("DequantizeLinear", node.inputs[place], scale, *optional)
 
     def _attributes(self, node: Node, operator: str) -> Mapping[str, Attribute]:
         kept = {key: value for key, value in node.attributes.items() if key not in LEFT_OUT}
         if operator == "Softmax":
-            value_type = self._graph.type_of(node.inputs[0])
-            shape = value_type.shape if isinstance(value_type, TensorType) else None
+            shape = shape_of(self._graph, node.inputs[0])
             assert shape is not None, "only a Softmax along a known last axis is accepted"
             kept["axis"] = Attribute("axis", AttributeType.INT, len(shape) - 1)
         return kept
@@ -124,27 +105,4 @@ class _Writer:
         constant = self._graph.constant(name) if name else None
         if constant is None or not constant.dims:
             return name
-        return self._add_scalar(constant.data_type, to_numpy(constant).tobytes())
-
-    def _zero(self, data_type: int) -> str:
-        return self._add_scalar(data_type, bytes(1))
-
-    def _add_scalar(self, data_type: int, data: bytes) -> str:
-        key = (data_type, data)
-        if key not in self._scalars:
-            name = self._scalars[key] = self._find_name("scalar")
-            self.initializers[name] = Tensor(name, data_type, (), memoryview(data))
-        return self._scalars[key]
-
-    def _element_type(self, name: str) -> int:
-        constant, value_type = self._graph.constant(name), self._graph.type_of(name)
-        if constant is not None:
-            return constant.data_type
-        return value_type.elem_type if isinstance(value_type, TensorType) else DataType.UINT8
-
-    def _find_name(self, base: str) -> str:
-        number = 0
-        while (name := f"{base}__{number}") in self._taken:
-            number += 1
-        self._taken.add(name)
-        return name
+        return self._writer.constant(constant.data_type, (), to_numpy(constant).tobytes())

@@ -73,9 +73,9 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
         definition = written
     if any(node.op_type == EINSUM for node in graph.nodes):
-        from eps.openvino.compile.einsum import write_out_products  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.einsum import write_out_einsum  # noqa: PLC0415 - lazy: rare
 
-        written = write_out_products(definition, graph)
+        written = write_out_einsum(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own is not shown to be right")
         definition = written
     definition, lines = _rewrite_for(kind, definition, graph)

@@ -17,7 +17,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, DataType, Node, Tensor, TensorType
+from ctx_formats.onnx_model import AttributeType, DataType, Node, Tensor
+from eps.openvino.support.node_facts import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ def _has_narrow_input(node: Node, graph: Graph) -> bool:
     if not _is_weight(node.inputs[filters_at], graph):
         return False
     names = node.inputs[0], node.inputs[filters_at], node.outputs[0]
-    x, w, y = (_shape(graph, name) for name in names)
+    x, w, y = (shape_of(graph, name) or () for name in names)
     if len(x) != 4 or len(w) != 4 or len(y) != 4 or x[3] != 1 or w[3] != 1 or y[3] != 1:
         return False
     filters = [size if isinstance(size, int) else 1 for size in w]
@@ -97,7 +98,7 @@ def _is_weight(name: str, graph: Graph) -> bool:
     node = graph.nodes[maker]
     axis = node.attributes.get("axis")
     along_filters = axis is not None and axis.value == 0
-    is_scalar = len(_shape(graph, node.inputs[1])) == 0
+    is_scalar = shape_of(graph, node.inputs[1]) == ()
     is_blocked = "block_size" in node.attributes
     return (
         graph.constant(node.inputs[0]) is not None
@@ -113,7 +114,7 @@ def _pads_signal(node: Node, graph: Graph) -> bool:
         return False
     if graph.opset_imports.get("", 1) < PAD_WITH_INPUTS:
         return False
-    x, w = (_shape(graph, name) for name in node.inputs[:2])
+    x, w = (shape_of(graph, name) or () for name in node.inputs[:2])
     if len(x) != 3 or len(w) != 3 or x[1] != 1 or w[1] != 1 or _groups(node) != 1:
         return False
     auto_pad = node.attributes.get("auto_pad")
@@ -126,14 +127,6 @@ def _pads_signal(node: Node, graph: Graph) -> bool:
         and min(pads) >= 0
         and max(pads) > 0
     )
-
-
-def _shape(graph: Graph, name: str) -> tuple[object, ...]:
-    constant, value_type = graph.constant(name), graph.type_of(name)
-    if constant is not None:
-        return tuple(constant.dims)
-    shape = value_type.shape if isinstance(value_type, TensorType) else None
-    return tuple(shape or ())
 
 
 def _groups(node: Node) -> object:

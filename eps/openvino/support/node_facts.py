@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 
+def shape_of(graph: Graph, name: str) -> tuple[Dim, ...] | None:
+    """Shape of a value or constant; None if its rank is unknown."""
+    constant = graph.constant(name)
+    if constant is not None:
+        return constant.dims
+    value_type = graph.type_of(name)
+    return value_type.shape if isinstance(value_type, TensorType) else None
+
+
+def element_type_of(graph: Graph, name: str) -> int | None:
+    """DataType number of a value or constant; None if it is unknown."""
+    value_type = graph.type_of(name)
+    if isinstance(value_type, TensorType):
+        return value_type.elem_type
+    constant = graph.constant(name)
+    return constant.data_type if constant is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """A node in its graph.
@@ -57,13 +75,9 @@ class NodeFacts:
 
     def elem_type(self, position: int) -> int | None:
         """DataType number of an input; None if it is unknown."""
-        value_type = (
-            self.graph.type_of(self.node.inputs[position]) if self.has_input(position) else None
-        )
-        if isinstance(value_type, TensorType):
-            return value_type.elem_type
-        constant = self.constant(position)
-        return constant.data_type if constant is not None else None
+        if not self.has_input(position):
+            return None
+        return element_type_of(self.graph, self.node.inputs[position])
 
     def input_types(self) -> str:
         """Names of the inputs' element types, such as "FLOAT,INT64"; "" for an unknown one."""
@@ -74,11 +88,7 @@ class NodeFacts:
         """Shape of an input; None if its rank is unknown."""
         if not self.has_input(position):
             return None
-        constant = self.constant(position)
-        if constant is not None:
-            return constant.dims
-        value_type = self.graph.type_of(self.node.inputs[position])
-        return value_type.shape if isinstance(value_type, TensorType) else None
+        return shape_of(self.graph, self.node.inputs[position])
 
     def number(self, name: str, default: int) -> int:
         """Value of an INT attribute; `default` if the node does not have it."""

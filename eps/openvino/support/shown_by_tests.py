@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
-from eps.openvino.compile.einsum import OLDEST_OPSET as OLDEST_EINSUM
-from eps.openvino.compile.einsum import read_product
 from eps.openvino.compile.group_attention import find_head_size
+from eps.openvino.support.einsum_forms import OLDEST_OPSET as OLDEST_EINSUM
+from eps.openvino.support.einsum_forms import read_einsum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,11 +71,11 @@ def _check_rows(facts: NodeFacts) -> str:
 
 
 def _check_einsum(facts: NodeFacts) -> str:
-    """Why an Einsum is not written out as a product; "" if it is."""
+    """Why an Einsum is not written out; "" if it is."""
     if facts.opset < OLDEST_EINSUM:
         return f"Einsum is written out from opset {OLDEST_EINSUM} on"
-    product = read_product(facts.node, facts.graph)
-    return product if isinstance(product, str) else ""
+    form = read_einsum(facts.node, facts.graph)
+    return form if isinstance(form, str) else ""
 
 
 SHOWN_BY_TESTS: Mapping[tuple[str, str], Callable[[NodeFacts], str]] = {
