@@ -123,8 +123,8 @@ class BoundPorts:
     def _bind_tensors(self, inputs: Sequence[Value], places: Sequence[Place]) -> None:
         """Have kernels use the tensors that are bound, and find the values to be copied.
 
-        Outputs without a tensor are open: each run decides where they go. New memory is no other
-        value's, so that kernels may always write there.
+        Outputs without a tensor are open: each run decides where they go. Kernels may always write
+        to new memory, as nothing else is in it.
         """
         users: _Users = {}
         self.sent, self._open, self._copied = [], [], []

@@ -65,8 +65,8 @@ def test_devices_of_one_kind_are_listed(invoke) -> None:
 def test_a_device_that_is_not_here_ends_with_3(invoke, command: str) -> None:
     result = invoke(command, "--device", "npu.7")
     assert result.code == ExitCode.NO_HARDWARE
-    told = result.out + result.err
-    assert "no execution provider has a device 'NPU.7' on this machine; found: CPU" in told
+    text = result.out + result.err
+    assert "no execution provider has a device 'NPU.7' on this machine; found: CPU" in text
 
 
 def test_doctor_finds_a_required_device(invoke) -> None:

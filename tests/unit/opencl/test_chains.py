@@ -184,12 +184,18 @@ def stages() -> Graph:
     return whole.extract(range(len(whole.nodes)), "stages")
 
 
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles divide programs of any size in two."""
+    monkeypatch.setattr(divide_chains, "LETTERS_OF_A_PART", 1)
+    monkeypatch.setattr(describe_target, "_usable_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_chains_are_cut_where_other_functions_begin(
     stages: Graph, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each part is a program of its own, which may be built alongside the others."""
-    monkeypatch.setattr(divide_chains, "LETTERS_OF_A_PART", 1)
-    monkeypatch.setattr(describe_target, "_usable_cores", lambda: 2)
     ep, partition = compiled(stages, device)
     executable = partition.executable
     spec, calls = executable.spec, len(executable.spec.calls)
@@ -212,11 +218,8 @@ def test_chains_are_cut_where_other_functions_begin(
     np.testing.assert_array_equal(restored.run(values(stages, given))[0], mine)
 
 
-def test_a_chain_over_two_parts_is_refused(
-    stages: Graph, device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(divide_chains, "LETTERS_OF_A_PART", 1)
-    monkeypatch.setattr(describe_target, "_usable_cores", lambda: 2)
+@pytest.mark.usefixtures("small_parts")
+def test_a_chain_over_two_parts_is_refused(stages: Graph, device: str) -> None:
     ep, partition = compiled(stages, device)
     executable = partition.executable
     executable.spec = replace(executable.spec, chains=((0, len(executable.spec.calls)),))
