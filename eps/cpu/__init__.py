@@ -40,15 +40,13 @@ class _Factory:
 
     def probe(self) -> Probe:
         """The CPU is always there, but it may be too old for numpy."""
-        import platform
-
         from ctx_formats.identity import HardwareIdentity
-        from ort_lite.ep import DeviceInfo, Probe, baseline_problem
+        from ort_lite.ep import DeviceInfo, Probe, baseline_problem, machine_name
 
         problem = baseline_problem()
         if problem:
             return Probe(reason=problem)
-        machine = platform.machine()
+        machine = machine_name()
         identity = HardwareIdentity(device="CPU", architecture=machine)
         device = DeviceInfo(
             name="CPU", kind="CPU", description=f"CPU ({machine})", identity=identity

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.ep import Capability, CompileRefused, ExecutionProvider
+from ort_lite.ep import Capability, CompileRefused, ExecutionProvider, machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ class CPUExecutionProvider(ExecutionProvider):
     @property
     def identity(self) -> HardwareIdentity:
         """The architecture of the host's processor."""
-        return HardwareIdentity(device="CPU", architecture=platform.machine())
+        return HardwareIdentity(device="CPU", architecture=machine_name())
 
     def register_kernel(self, definition: KernelDef) -> None:
         """A user's kernel, looked at before our own; see SupportsKernels."""

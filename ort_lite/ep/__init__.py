@@ -51,6 +51,7 @@ _HOMES = {
         "start_module",
     ),
     "ort_lite.cpu_baseline": ("baseline_problem",),
+    "ort_lite.machine_name": ("machine_name",),
     "ort_lite.ep.body_runs": ("SupportsBodyRuns",),
     "ort_lite.ep.device_streams": ("DeviceStream", "SupportsStreams"),
     "ort_lite.ep.device_tensors": (
@@ -294,6 +295,7 @@ if TYPE_CHECKING:
     from ort_lite.kernel_type_str import KernelTypeStrResolver as KernelTypeStrResolver
     from ort_lite.kernel_type_str import OpIdentifier as OpIdentifier
     from ort_lite.kernel_type_str import places_of_schema as places_of_schema
+    from ort_lite.machine_name import machine_name as machine_name
     from ort_lite.model.computed_shapes import may_contain_zero as may_contain_zero
     from ort_lite.model.graph import Graph as Graph
     from ort_lite.model.sparse_constants import dense_array as dense_array

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 
 from ort_lite.ep.installation import stamp_files
+from ort_lite.machine_name import machine_name
 
 CPU_FEATURES = "/sys/devices/system/cpu/modalias"
 """Family, model and feature bits of the CPU in one line (Documentation/x86/cpuinfo of Linux)."""
@@ -33,7 +33,8 @@ def machine_fields() -> dict[str, str]:
 
 def _system() -> str:
     if sys.platform == "win32":
-        return platform.platform()
+        version = sys.getwindowsversion()
+        return f"Windows {version.major}.{version.minor}.{version.build} {machine_name()}"
     system = os.uname()
     return f"{system.sysname} {system.release} {system.version} {system.machine}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from platform import machine
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
@@ -13,6 +12,7 @@ from eps.opencl.options import TEMPLATES
 from eps.opencl.runtime.device import POCL
 from eps.opencl.runtime.identity import chosen_architecture
 from eps.opencl.target import FEWEST_SHARING, MOST_LANES, Groups, Target
+from ort_lite.ep import machine_name
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
@@ -129,5 +129,5 @@ def _has_avx2(device: Device) -> bool:
     It ends the process where it is asked for one that it may not use, as a user may have set for
     Intel's; its properties do not say so (2026.22).
     """
-    x86 = machine().lower() in ("x86_64", "amd64")
+    x86 = machine_name().lower() in ("x86_64", "amd64")
     return x86 and device.native_vector_width_int >= 8 and not chosen_architecture()

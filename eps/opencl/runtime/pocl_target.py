@@ -18,8 +18,9 @@ import os
 import struct
 import sys
 from functools import cache
-from platform import machine
 from typing import TYPE_CHECKING
+
+from ort_lite.ep import machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -60,7 +61,7 @@ def chosen_cpu(device: Device) -> str:
     can add: where something is not as expected nothing is written, and the trial says the rest.
     """
     version = device.version
-    if "PoCL" not in version or machine() != "x86_64":
+    if "PoCL" not in version or machine_name() != "x86_64":
         return ""
     width, guess = device.native_vector_width_float, _guess(version)
     good = guess != UNKNOWN and (width == MOST_LANES) == (guess in WITH_AVX512)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from other_cpu.imitation import built_library, imitating
-from system_limits import UNDER_WINE, needs_posix
+from system_limits import needs_posix
 
 import ort_lite as ort
 from eps.opencl import FACTORY
@@ -147,7 +147,6 @@ print("eps.opencl.trials.child" in sys.modules, kept)
 """
 
 
-@pytest.mark.skipif(UNDER_WINE, reason="its Python has no WMI: platform.machine() starts `ver`")
 def test_a_reload_makes_no_trial_and_waits_for_none(tmp_path: Path) -> None:
     source = tmp_path / "m.onnx"
     source.write_bytes(MODEL)
