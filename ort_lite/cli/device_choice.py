@@ -94,6 +94,14 @@ def parse_device(text: str) -> tuple[str, str]:
     return kind, number
 
 
+def kind_in_options(name: str, options: Mapping[str, str]) -> str:
+    """Kind of device that provider options open: "NPU"; "" if they leave it to the provider."""
+    if name == CPU:
+        return "CPU"
+    kind = options.get(_OPTIONS.get(name, ""), "").upper().partition(".")[0]
+    return kind if kind in KINDS else ""
+
+
 def select_devices(probes: Mapping[str, Probe], text: str) -> dict[str, Probe]:
     """`probes` of the execution providers with a device that `text` names, with no other device.
 

@@ -175,5 +175,10 @@ def _cpu(root: Path) -> str:
             name = value.strip()
         elif key.strip() in ("flags", "Features"):
             flags = ", ".join(flag for flag in ISA_FLAGS if flag in value.split())
+    if platform.system() == "Windows":
+        from ort_lite.hw.windows_facts import read_processor
+
+        known, features = read_processor()
+        name, flags = known or name, ", ".join(flag for flag in ISA_FLAGS if flag in features)
     cores = f"{os.cpu_count()} logical cores"
     return "; ".join(part for part in (name, cores, flags) if part)

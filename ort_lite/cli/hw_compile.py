@@ -95,9 +95,15 @@ def _compile_all(
     except PackageNotFoundError:
         openvino = ""
     done = []
+    first_of: dict[tuple[object, ...], str] = {}
     for row in project.select(rows):
         options, why_not = target_options(row, openvino)
         why_not = why_not or compiler_lacks(row, options)
+        if not why_not:
+            same = (row.ep, *sorted(options.items()), *sorted(row.config.items()))
+            first = first_of.setdefault(same, row.id)
+            if first != row.id:
+                why_not = f"it loads the contexts of {first}, which differs only in its machine"
         if why_not:
             done.append(CompiledRow(row=row.id, why_not=why_not))
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,18 @@ import click
 from ort_lite.cli.device_choice import probe_installed
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
-from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+from ort_lite.cli.output import (
+    count_text,
+    json_option,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    wrapped_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ort_lite.hw.facts import MachineFacts
@@ -60,6 +69,7 @@ def plan(
 
 
 def _print_table(planned: Sequence[PlannedRow]) -> None:
+    """Print the rows; on a terminal the reasons stand below, so that names keep their width."""
     lines = [
         (
             one.row.id,
@@ -67,13 +77,35 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
             one.row.device,
             one.state,
             "yes" if one.is_runnable else "no",
-            "; ".join(one.why_not),
         )
         for one in planned
     ]
-    print_table(("row", "EP", "device", "state", "here", "why not"), lines)
+    reasons = ["; ".join(one.why_not) for one in planned]
+    if sys.stdout.isatty():
+        joined = [(row, f"{ep} {device}", *rest) for row, ep, device, *rest in lines]
+        print_table(("row", "provider", "state", "here"), joined)
+        _print_reasons(dict(zip((one.row.id for one in planned), reasons, strict=True)))
+    else:
+        cells = [(*line, reason) for line, reason in zip(lines, reasons, strict=True)]
+        print_table(("row", "EP", "device", "state", "here", "why not"), cells)
     count = sum(one.is_runnable for one in planned)
     print_line(f"{count} of {len(planned)} rows can run on this machine")
+
+
+def _print_reasons(reasons: Mapping[str, str]) -> None:
+    """Print each reason once, after the rows that it keeps from running.
+
+    Args:
+        reasons: By row; "" for a row that can run.
+    """
+    rows_of: dict[str, list[str]] = {}
+    for row, reason in reasons.items():
+        rows_of.setdefault(reason, []).append(row)
+    for reason, (first, *others) in rows_of.items():
+        if reason:
+            more = f" and {count_text(len(others), 'other row')}" if others else ""
+            for line in wrapped_lines(f"{first}{more}: ", reason, hanging=4):
+                print_line(line)
 
 
 @click.command(short_help="Show this machine in terms of the matrix's requirements.")
@@ -128,7 +160,9 @@ def _fact_lines(facts: MachineFacts) -> list[tuple[str, str]]:
         ("CPU", f"{facts.cpu}, {facts.cores} logical cores"),
         ("isa", ", ".join(flag for flag in SHOWN_ISA if flag in facts.isa)),
         ("pci", ", ".join(_chip_lines(facts)) or "none"),
-        ("device files", ", ".join(nodes) or "no /dev/dri/renderD*, no /dev/accel"),
+        ("without a driver", ", ".join(facts.undriven) or "none")
+        if facts.os == "windows"
+        else ("device files", ", ".join(nodes) or "no /dev/dri/renderD*, no /dev/accel"),
         *((f"library {name}", path or "not probed") for name, path in facts.libraries.items()),
         ("python", ", ".join(facts.pythons)),
     ]

@@ -340,15 +340,22 @@ def _component_json(component: PackageComponent) -> dict[str, Any]:
 def _rows(component: PackageComponent) -> Iterator[tuple[str, ...]]:
     for variant in component.variants:
         model = variant.ort.model_file if variant.ort is not None else ""
-        yield variant.name, variant.ep, variant.device, _role(variant), model
+        role, device = _role_and_device(variant)
+        yield variant.name, variant.ep, device, role, model
 
 
-def _role(variant: PackageVariant) -> str:
+def _role_and_device(variant: PackageVariant) -> tuple[str, str]:
+    """Role, and kind of device: variants for CPUs name it in their provider options at most."""
     from ctx_formats.errors import FormatError
+    from ort_lite.cli.device_choice import kind_in_options
     from ort_lite.packages.variant_notes import read_notes_of
 
     try:
         notes = read_notes_of(variant)
     except FormatError:
-        return "unreadable"
-    return notes.role if notes is not None else ""
+        return "unreadable", variant.device
+    options = notes.provider_options if notes is not None else {}
+    return (
+        notes.role if notes is not None else "",
+        variant.device or kind_in_options(variant.ep, options).lower(),
+    )

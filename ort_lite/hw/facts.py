@@ -12,6 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ort_lite.hw.windows_facts import (
+    WITHOUT_DRIVER,
+    chip_and_class,
+    list_pci_devices,
+    read_processor,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -19,7 +26,11 @@ PCI_CLASSES: Mapping[str, str] = {"0x03": "GPU", "0x1200": "NPU"}
 """Beginning of a PCI class to the kind of device."""
 NODES = (("GPU", "dri/renderD*"), ("GPU", "nvidia[0-9]*"), ("NPU", "accel/accel*"))
 """Kinds of device to their nodes in /dev; NVIDIA's driver in a container has no render node."""
-LOADERS = ("libOpenCL.so.1", "libze_loader.so.1", "libze_intel_npu.so.1", "libpocl.so.2")
+LOADERS = (
+    ("OpenCL.dll", "ze_loader.dll")
+    if sys.platform == "win32"
+    else ("libOpenCL.so.1", "libze_loader.so.1", "libze_intel_npu.so.1", "libpocl.so.2")
+)
 START_TIMEOUT_S = 20
 LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
                    "usr/local/lib")  # fmt: skip
@@ -46,6 +57,7 @@ class MachineFacts:
     Attributes:
         isa: All CPU flags.
         pci: "vendor:device" to "GPU" or "NPU".
+        undriven: Chips of `pci` without a driver, on Windows; on Linux `device_files` say it.
         libraries: Of `LOADERS` and those asked for, where each is; "" if it is not.
         pythons: Interpreters on PATH: "3.12" to the command.
     """
@@ -56,6 +68,7 @@ class MachineFacts:
     cores: int
     isa: tuple[str, ...]
     pci: Mapping[str, str] = field(default_factory=dict)
+    undriven: tuple[str, ...] = ()
     device_files: tuple[DeviceFile, ...] = ()
     libraries: Mapping[str, str] = field(default_factory=dict)
     pythons: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +81,9 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Machine
         root: Of the file system; another one in tests.
         libraries: Shared libraries to look for besides those of `LOADERS`.
     """
-    name, flags = _cpu(root)
+    on_windows = sys.platform == "win32" and root == Path("/")
+    name, flags = read_processor() if on_windows else _cpu(root)
+    pci, undriven = _windows_pci(list_pci_devices()) if on_windows else (_pci(root), ())
     libraries_to_find = dict.fromkeys((*LOADERS, *libraries))
     return MachineFacts(
         os=platform.system().lower(),
@@ -76,7 +91,8 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Machine
         cpu=name or platform.processor() or platform.machine(),
         cores=os.cpu_count() or 1,
         isa=flags,
-        pci=_pci(root),
+        pci=pci,
+        undriven=undriven,
         device_files=tuple(n for kind, files in NODES for n in _nodes(root, kind, files)),
         libraries={library: find_library(root, library) for library in libraries_to_find},
         pythons=_pythons(),
@@ -85,6 +101,9 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Machine
 
 def find_library(root: Path, name: str) -> str:
     """Path of a shared library in the usual folders; "" if it does not exist."""
+    if name.endswith(".dll"):
+        system = Path(os.environ.get("SYSTEMROOT", "")) / "System32" / name
+        return str(system) if sys.platform == "win32" and system.is_file() else ""
     for folder in LIBRARY_FOLDERS:
         if (root / folder / name).is_file():
             return f"/{folder}/{name}"
@@ -112,10 +131,34 @@ def _pci(root: Path) -> dict[str, str]:
             ids = [(folder / part).read_text().strip()[2:] for part in ("vendor", "device")]
         except OSError:
             continue  # the device went away while we looked
-        for beginning, kind in PCI_CLASSES.items():
-            if kind_text.startswith(beginning):
-                devices[":".join(ids)] = kind
+        kind = _kind_of_class(kind_text)
+        if kind:
+            devices[":".join(ids)] = kind
     return devices
+
+
+def _windows_pci(
+    devices: Iterable[tuple[Iterable[str], str]],
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Accelerators among PCI devices, and those without a driver.
+
+    Args:
+        devices: Hardware IDs and service of each.
+    """
+    pci: dict[str, str] = {}
+    driven = set()
+    for hardware_ids, service in devices:
+        chip, kind_text = chip_and_class(hardware_ids) or ("", "")
+        kind = _kind_of_class(kind_text)
+        if kind:
+            pci[chip] = kind
+            if service.lower() not in WITHOUT_DRIVER:
+                driven.add(chip)
+    return pci, tuple(chip for chip in pci if chip not in driven)
+
+
+def _kind_of_class(text: str) -> str:
+    return next((kind for start, kind in PCI_CLASSES.items() if text.startswith(start)), "")
 
 
 def _nodes(root: Path, kind: str, pattern: str) -> list[DeviceFile]:

@@ -57,13 +57,18 @@ def machine_lacks(row: ExpandedRow, facts: MachineFacts) -> tuple[str, ...]:
     """Requirements that the machine does not meet, as far as visible without the row's environment.
 
     An empty result is not a promise: only the row's own probe sees drivers and architectures.
+    On another system nothing else is looked at.
     """
+    systems = [require.os for require in row.requires if require.os not in ("", facts.os)]
+    if systems:
+        return (f"needs {systems[0]}, this is {facts.os}",)
     lacks = [problem for require in row.requires for problem in _lacks_of_machine(require, facts)]
     if row.python and row.python != HERE and row.python not in facts.pythons:
         have = ", ".join(sorted({HERE, *facts.pythons}))
         lacks.append(f"needs Python {row.python}; found {have}")
     if row.device in ("GPU", "NPU"):
-        lacks += _lacks_device_file(row.device, facts)
+        judge = _lacks_driven_chip if facts.os == "windows" else _lacks_device_file
+        lacks += judge(row.device, facts)
     return tuple(dict.fromkeys(lacks))
 
 
@@ -73,8 +78,6 @@ def device_lacks(row: ExpandedRow, identity: HardwareIdentity) -> tuple[str, ...
 
 
 def _lacks_of_machine(require: Require, facts: MachineFacts) -> Iterator[str]:
-    if require.os and require.os != facts.os:
-        yield f"needs {require.os}, this is {facts.os}"
     if require.machine and require.machine != facts.machine:
         yield f"needs a {require.machine} machine, this is {facts.machine}"
     missing = [flag for flag in require.isa if flag not in facts.isa]
@@ -109,6 +112,17 @@ def _lacks_device_file(kind: str, facts: MachineFacts) -> list[str]:
         return []
     node = nodes[0]
     return [f"needs permission for {node.path}: sudo usermod -aG {node.group} $USER"]
+
+
+def _lacks_driven_chip(kind: str, facts: MachineFacts) -> list[str]:
+    """On Windows a chip with a driver is opened by its vendor's libraries."""
+    article = "an" if kind == "NPU" else "a"
+    chips = [chip for chip, of in facts.pci.items() if of == kind]
+    if not chips:
+        return [f"needs {article} {kind}; Windows lists none on the PCI bus"]
+    if any(chip not in facts.undriven for chip in chips):
+        return []
+    return [f"needs {article} {kind} with a driver; {', '.join(map(chip_text, chips))} has none"]
 
 
 def _lacks_of_device(require: Require, identity: HardwareIdentity) -> Iterator[str]:

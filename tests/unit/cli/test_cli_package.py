@@ -41,6 +41,8 @@ def test_inspect_lists_variants(package: str, invoke: Invoke) -> None:
     result = invoke("package", "inspect", package)
     assert result.code == ExitCode.OK
     assert "openvino-npu-4000  OpenVINOExecutionProvider  npu     compiled" in result.out
+    assert "openvino-cpu       OpenVINOExecutionProvider  cpu     compiled" in result.out
+    assert "source             CPUExecutionProvider       cpu     source" in result.out
     (component,) = invoke("package", "inspect", package, "--json").json["components"]
     assert [v["name"] for v in component["variants"]] == [*NPUS, "openvino-cpu", "source"]
 

@@ -9,6 +9,7 @@ import re
 import sys
 from io import StringIO
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,10 +19,11 @@ from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import root
 from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.rows import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 COLUMNS = 80
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -179,6 +181,18 @@ class Terminal(StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def test_the_plan_keeps_the_names_of_rows_whole(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns, with the rows of this project."""
+    file = Path(__file__).parents[3] / "hw_matrix.yaml"
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    assert invoke("hw", "plan", "-f", file).code == 0
+    lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= COLUMNS
+    names = list(expand(read_matrix(file)))
+    assert [line.split()[0] for line in lines[3 : 3 + len(names)]] == names
 
 
 @pytest.mark.parametrize(

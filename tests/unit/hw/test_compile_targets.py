@@ -112,6 +112,25 @@ def test_contexts_are_written_with_their_digests(
     assert sorted(path.name for path in (tmp_path / "out" / "npu").iterdir()) == names
 
 
+def test_rows_that_differ_in_their_machine_share_contexts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    path = written(tmp_path)
+    text = path.read_text("utf-8").replace(
+        "  - { id: npu, provider: npu, machine: laptop,",
+        "  - { id: npu, provider: npu, machine: any,",
+    )
+    row = next(line for line in text.splitlines() if "id: npu," in line)
+    text = text.replace(row, f"{row}\n{row.replace('npu,', 'npu-2,', 1)}")
+    path.write_text(f"{text}  npu-2: {{ state: expected }}\n", "utf-8")
+    code, result = compiled(tmp_path, "--model", "dense", "npu", "npu-2")
+    assert code == ExitCode.OK
+    first, second = result.rows
+    assert first.models
+    assert second.why_not == "it loads the contexts of npu, which differs only in its machine"
+
+
 def test_a_model_that_is_missing_fails_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

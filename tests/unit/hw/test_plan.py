@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from system_limits import needs_posix
+from system_limits import WINDOWS, needs_posix
 from unit.hw.small_matrix import FACTS, LAPTOP, TEXT, matrix_of
 
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.cli.app import run_command
 from ort_lite.hw.errors import MatrixError
-from ort_lite.hw.facts import find_library, read_facts
+from ort_lite.hw.facts import _windows_pci, find_library, read_facts
 from ort_lite.hw.patterns import is_within
 from ort_lite.hw.plan import FORMATS, make_plan
 from ort_lite.hw.requirements import device_lacks
 from ort_lite.hw.rows import expand
+from ort_lite.hw.windows_facts import list_pci_devices
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.plan import PlannedRow
 
@@ -45,6 +45,58 @@ def test_what_a_machine_lacks_keeps_a_row_from_running(tmp_path: Path) -> None:
 
 def test_the_right_laptop_runs_the_row(tmp_path: Path) -> None:
     assert plan_of(tmp_path, LAPTOP)["npu"].is_runnable
+
+
+ON_WINDOWS = TEXT.replace("require: { os: linux, pci:", "require: { os: windows, pci:")
+WINDOWS_LAPTOP = replace(LAPTOP, os="windows", device_files=())
+
+
+@pytest.mark.parametrize(
+    ("pci", "undriven", "why_not"),
+    [
+        ({"8086:643e": "NPU"}, (), ()),
+        (
+            {"8086:643e": "NPU"},
+            ("8086:643e",),
+            ("needs an NPU with a driver; 8086:643e (NPU 4000, Lunar Lake) has none",),
+        ),
+        (
+            {"8086:64a0": "GPU"},
+            (),
+            (
+                "needs the chip 8086:643e (NPU 4000, Lunar Lake); the PCI bus has 8086:64a0",
+                "needs an NPU; Windows lists none on the PCI bus",
+            ),
+        ),
+    ],
+)
+def test_a_windows_laptop_needs_the_chip_and_its_driver(
+    tmp_path: Path, pci: dict[str, str], undriven: tuple[str, ...], why_not: tuple[str, ...]
+) -> None:
+    facts = replace(WINDOWS_LAPTOP, pci=pci, undriven=undriven)
+    assert plan_of(tmp_path, facts, ON_WINDOWS)["npu"].why_not == why_not
+
+
+def test_of_another_system_nothing_else_is_looked_at(tmp_path: Path) -> None:
+    assert plan_of(tmp_path, FACTS, ON_WINDOWS)["npu"].why_not == ("needs windows, this is linux",)
+
+
+def test_hardware_ids_tell_chip_and_kind() -> None:
+    npu = r"PCI\VEN_8086&DEV_643E&SUBSYS_00000000&REV_04", r"PCI\VEN_8086&DEV_643E&CC_1200"
+    gpu = (r"PCI\VEN_8086&DEV_64A0&CC_0300",)
+    disk = (r"PCI\VEN_144D&DEV_A80A&CC_0108",)
+    devices = [(npu, "npu"), (gpu, "BasicDisplay"), (disk, "stornvme"), ((), "")]
+    assert _windows_pci(devices) == ({"8086:643e": "NPU", "8086:64a0": "GPU"}, ("8086:64a0",))
+
+
+@pytest.mark.skipif(not WINDOWS, reason="SetupAPI and the registry are Windows' own")
+def test_windows_lists_its_processor_and_devices() -> None:
+    facts = read_facts()
+    assert facts.os == "windows"
+    assert facts.cpu
+    assert "sse4_2" in facts.isa or facts.machine != "x86_64"
+    assert isinstance(list_pci_devices(), tuple)
+    assert find_library(Path("/"), "kernel32.dll")
 
 
 def test_an_unsupported_row_does_not_run(tmp_path: Path) -> None:

@@ -58,19 +58,21 @@ def test_a_verified_row_shows_its_run(tmp_path: Path) -> None:
 
 def test_every_npu_that_the_vendor_names_has_a_row_with_its_chips() -> None:
     promised = {
-        row.row.removeprefix("openvino-npu-"): {
-            chip for require in row.requires for chip in require.pci
-        }
+        row.row: {chip for require in row.requires for chip in require.pci}
         for row in ROWS.values()
         if row.device == "NPU"
     }
     named: dict[str, set[str]] = {}
     for chip, npu in NPU_CHIPS.items():
-        named.setdefault(npu.platform, set()).add(chip)
+        for end in ("", "-windows"):
+            named.setdefault(f"openvino-npu-{npu.platform}{end}", set()).add(chip)
     assert promised == named
-    for platform in named:
-        row = next(r for r in ROWS.values() if r.row == f"openvino-npu-{platform}")
-        assert [r.architecture for r in row.requires if r.architecture] == [platform]
+    for row in (r for r in ROWS.values() if r.device == "NPU"):
+        (platform,) = {r.architecture for r in row.requires if r.architecture}
+        assert platform in row.row.split("-")
+        assert {r.os for r in row.requires if r.os} == {
+            "windows" if row.row.endswith("-windows") else "linux"
+        }
 
 
 def test_every_test_of_hardware_names_a_row(rules: Any) -> None:
