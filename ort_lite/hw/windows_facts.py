@@ -45,10 +45,10 @@ def chip_and_class(hardware_ids: Iterable[str]) -> tuple[str, str] | None:
     Args:
         hardware_ids: Such as `PCI\VEN_8086&DEV_643E&CC_1200`.
     """
-    found = next((match for one in hardware_ids if (match := _ID.match(one))), None)
-    if found is None:
+    match = next(filter(None, map(_ID.match, hardware_ids)), None)
+    if match is None:
         return None
-    vendor, device, kind = (part.lower() for part in found.groups())
+    vendor, device, kind = (part.lower() for part in match.groups())
     return f"{vendor}:{device}", f"0x{kind}"
 
 
@@ -56,7 +56,7 @@ def read_processor() -> tuple[str, tuple[str, ...]]:
     """The CPU's name and flags; nothing on other systems."""
     name, flags = "", list[str]()
     if sys.platform == "win32":
-        import winreg  # noqa: PLC0415 - of Windows alone
+        import winreg  # noqa: PLC0415 - lazy: rare
 
         with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, PROCESSOR) as key:
             name = str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
