@@ -183,7 +183,7 @@ def test_facts_are_read_from_the_machine_s_own_files(tmp_path: Path) -> None:
     (tmp_path / "usr/lib64/libze_loader.so.1").touch()
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/cpuinfo").write_text("model name : Core Ultra\nflags : avx2 avx_vnni\n")
-    facts = read_facts(tmp_path, ["libodd.so.7"])
+    facts = read_facts(tmp_path, ["libze_loader.so.1", "libodd.so.7"])
     assert (facts.cpu, facts.isa, facts.pci) == (
         "Core Ultra",
         ("avx2", "avx_vnni"),
