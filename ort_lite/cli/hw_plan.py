@@ -83,7 +83,7 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
     reasons = ["; ".join(one.why_not) for one in planned]
     if sys.stdout.isatty():
         joined = [(row, f"{ep} {device}", *rest) for row, ep, device, *rest in lines]
-        print_table(("row", "provider", "state", "here"), joined)
+        print_table(("row", "provider", "state", "run"), joined)
         _print_reasons(dict(zip((one.row.id for one in planned), reasons, strict=True)))
     else:
         cells = [(*line, reason) for line, reason in zip(lines, reasons, strict=True)]

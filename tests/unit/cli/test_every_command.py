@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 import onnx
 import pytest
+from system_limits import WINDOWS
 from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import root
@@ -184,9 +185,9 @@ class Terminal(StringIO):
 
 
 def test_the_plan_keeps_the_names_of_rows_whole(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 80 columns, with the rows of this project."""
+    """With the rows of this project; of 80 columns, rich uses 79 in an old Windows console."""
     file = Path(__file__).parents[3] / "hw_matrix.yaml"
-    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setenv("COLUMNS", str(COLUMNS if WINDOWS else COLUMNS - 1))
     monkeypatch.setattr(sys, "stdout", screen := Terminal())
     assert invoke("hw", "plan", "-f", file).code == 0
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).splitlines()
