@@ -211,6 +211,23 @@ CASES = {
         for name, rows in (("", 1), ("_rows", 8))
     },
     "weights_4bit_sum": Case(_product_and_sum(1)),
+    **{
+        f"experts{name}": Case(
+            _node(
+                *("QMoE", _zeros(rows, 32), _zeros(rows, 2), _zeros(2, 64, 16, dtype="uint8")),
+                *(_zeros(2, 64, 2), _zeros(2, 64), _zeros(2, 32, 16, dtype="uint8")),
+                _zeros(2, 32, 2),
+                fixed=(2, 3, 4, 5, 6),
+                k=1,
+                block_size=16,
+                activation_type="swiglu",
+                swiglu_fusion=1,
+                domain="com.microsoft",
+            ),
+            target,
+        )
+        for name, rows, target in (("", 1, CPU), ("_rows", 5, CPU), ("_groups", 1, GPU))
+    },
     "weight_rows": Case(
         _node(
             *("GatherBlockQuantized", _zeros(40, 32, dtype="uint8"), np.zeros(3, np.int64)),

@@ -53,6 +53,8 @@ class DecoderShape:
         last_only: Whether logits are computed for the last position alone.
         accuracy_level: Of MatMulNBits; 4 lets ONNX Runtime quantise activations.
         softcap, window: Of GroupQueryAttention; 0 and -1 for none.
+        experts: Gated layers to choose from, as one QMoE; 0 for a single one of MatMulNBits.
+        chosen: Experts of a token.
     """
 
     layers: int
@@ -72,6 +74,8 @@ class DecoderShape:
     accuracy_level: int = 0
     softcap: float = 0.0
     window: int = -1
+    experts: int = 0
+    chosen: int = 4
 
 
 SHAPES = {
@@ -87,8 +91,12 @@ SHAPES = {
         layers=28, hidden=1536, heads=12, kv_heads=2, head_size=128, intermediate=8960,
         vocabulary=151936,
     ),
+    "experts": DecoderShape(
+        layers=12, hidden=1024, heads=16, kv_heads=4, head_size=64, intermediate=768,
+        vocabulary=32768, experts=32,
+    ),
 }  # fmt: skip
-"""Qwen2.5's two smallest shapes, and one for tests."""
+"""Qwen2.5's two smallest shapes, one for tests, and one with experts that has 1e9 weights."""
 
 
 def make_decoder(folder: Path, shape: DecoderShape, seed: int = 0) -> Path:
@@ -216,19 +224,56 @@ class _Writer:
             f"{base}/post_attention_layernorm", f"{own}.post_attention_layernorm.weight", skip,
             projected,
         )  # fmt: skip
+        if shape.experts:
+            return skip, self._mix_experts(f"{base}/moe", f"{own}.moe", normed)
+        return skip, self._gated_layer(f"{base}/mlp", f"{own}.mlp", normed)
+
+    def _gated_layer(self, base: str, own: str, normed: str) -> str:
+        shape = self._shape
         gate, up = (
             self._linear(
-                f"{base}/mlp/{name}", f"{own}.mlp.{name}", normed, shape.hidden, shape.intermediate
+                f"{base}/{name}", f"{own}.{name}", normed, shape.hidden, shape.intermediate
             )
             for name in ("gate_proj", "up_proj")
         )
-        smooth = self._add("Sigmoid", f"{base}/mlp/act_fn/Sigmoid", [gate])
-        active = self._add("Mul", f"{base}/mlp/act_fn/Mul", [gate, smooth])
-        gated = self._add("Mul", f"{base}/mlp/Mul", [active, up])
-        down = self._linear(
-            f"{base}/mlp/down_proj", f"{own}.mlp.down_proj", gated, shape.intermediate
-        )
-        return skip, down
+        smooth = self._add("Sigmoid", f"{base}/act_fn/Sigmoid", [gate])
+        active = self._add("Mul", f"{base}/act_fn/Mul", [gate, smooth])
+        gated = self._add("Mul", f"{base}/Mul", [active, up])
+        return self._linear(f"{base}/down_proj", f"{own}.down_proj", gated, shape.intermediate)
+
+    def _mix_experts(self, base: str, own: str, normed: str) -> str:
+        """A router, and the weighted sum of the experts that it chooses."""
+        shape, width = self._shape, 2 * self._shape.intermediate
+        self._floats(f"{own}.router.weight", (shape.hidden, shape.experts))
+        scores = self._add("MatMul", f"{base}/router/MatMul", [normed, f"{own}.router.weight"])
+        self._constant(f"{own}.shape", np.array([-1, shape.experts], np.int64))
+        rows = self._add("Reshape", f"{base}/router/Reshape", [scores, f"{own}.shape"])
+        inputs, zeros = [normed, rows], []
+        for name, depth, columns in (
+            ("gate_up_proj", shape.hidden, width), ("down_proj", shape.intermediate, shape.hidden),
+        ):  # fmt: skip
+            weights, scales, *more = self._quantise_experts(f"{own}.{name}", depth, columns)
+            self._put(f"{own}.{name}.bias", WEIGHT_SIZE * self._draw((shape.experts, columns)))
+            inputs += [weights, scales, f"{own}.{name}.bias"]
+            zeros += more
+        inputs += ["", "", "", *zeros] if zeros else []
+        return self._add(
+            "QMoE", f"{base}/QMoE", inputs, domain=CONTRIB, k=shape.chosen,
+            activation_type="swiglu", swiglu_fusion=1, swiglu_limit=7.0, activation_alpha=1.702,
+            activation_beta=1.0, normalize_routing_weights=1, expert_weight_bits=shape.bits,
+            block_size=shape.block,
+        )  # fmt: skip
+
+    def _quantise_experts(self, name: str, depth: int, width: int) -> list[str]:
+        """Weights [experts, width, bytes], scales, and maybe zero points of one projection."""
+        shape, first = self._shape, len(self._weights)
+        names = self._quantise_matrix(name, depth, shape.experts * width)
+        blocks = depth // shape.block
+        columns = (depth * shape.bits // 8, blocks, -(-blocks * shape.bits // 8))
+        for weight, each in zip(self._weights[first:], columns, strict=False):
+            del weight.dims[:]
+            weight.dims.extend([shape.experts, width, each])
+        return names
 
     def _attend(self, layer: int, made: Sequence[str], lengths: tuple[str, str]) -> str:
         shape = self._shape
@@ -320,8 +365,8 @@ class _Writer:
         self._nodes.append(helper.make_node(op_type, inputs, [output], name=name, **fields))
         return output
 
-    def _draw(self, count: int) -> Array:
-        return self._random.standard_normal(count, np.float32)
+    def _draw(self, shape: int | tuple[int, ...]) -> Array:
+        return self._random.standard_normal(shape, np.float32)
 
     def _constant(self, name: str, value: Array) -> None:
         """A constant; one of few elements in the model itself."""

@@ -234,7 +234,8 @@ def _route(
     """The experts of each token and their shares, both [tokens, top].
 
     Args:
-        router: Scores [tokens, experts]; the largest are taken, the first of equal ones.
+        router: Scores [tokens, experts]; the largest are taken, the last of equal ones, as
+            by ONNX Runtime's CPU.
         mixing: Shares of all experts; None for a softmax over the scores of those taken, whether
             they are to be normalised or not, as ONNX Runtime's CPU has it for QMoE.
         top: Experts of a token.
@@ -245,7 +246,8 @@ def _route(
     """
     if top > router.shape[1]:
         raise ValueError(f"k is {top}, expected at most the {router.shape[1]} experts")
-    experts = np.argsort(-router, axis=1, kind="stable")[:, :top]
+    last = router.shape[1] - 1
+    experts = last - np.argsort(-router[:, ::-1], axis=1, kind="stable")[:, :top]
     if mixing is not None:
         shares = np.take_along_axis(widen_floats(mixing), experts, 1)
         if normalises:

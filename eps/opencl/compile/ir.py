@@ -243,11 +243,12 @@ class ArgExtreme(Op):
 class TopIndices(Op):
     """int64 indices of the `output.shape[axis]` largest or smallest elements, best first.
 
-    Of equal elements the one with the lower index comes first.
+    Of equal elements the one with the lower index comes first, or the higher one with `last`.
     """
 
     axis: int
     largest: bool
+    last: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.custom_op import CustomOp
+from eps.opencl.compile.expert_op import ExpertMatMul
 from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
@@ -35,7 +36,9 @@ from eps.opencl.compile.ir import (
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
 
 CHANNELS_LAST = (0, 2, 3, 1)
-ROW_WRITERS = (LayerNorm, BlockGather, BlockMatMul, CacheAppend, GroupAttention, CustomOp)
+ROW_WRITERS = (
+    *(LayerNorm, BlockGather, BlockMatMul, ExpertMatMul, CacheAppend, GroupAttention, CustomOp),
+)
 """Operations whose kernels write row-major results, rows one after another."""
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
@@ -225,7 +228,7 @@ class _Layout:
             elif isinstance(op, CacheAppend | GroupAttention):
                 inputs[0] = self._with_unit_stride(inputs[0])
                 inputs[1:] = [x if x.is_plain else self._copy_to_plain(x) for x in inputs[1:]]
-            elif isinstance(op, BlockMatMul | CustomOp):
+            elif isinstance(op, BlockMatMul | ExpertMatMul | CustomOp):
                 inputs = [x if x.is_plain else self._copy_to_plain(x) for x in inputs]
             output, *more = map(self._view, op.outputs)
             self._steps.append(PlacedOp(op, tuple(inputs), output, tuple(more)))

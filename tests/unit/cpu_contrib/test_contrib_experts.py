@@ -64,6 +64,15 @@ def test_the_best_experts_of_each_token(kind: str, normalises: int) -> None:
         compare(experts(), k=top, expert_weight_bits=4, **common)
 
 
+@pytest.mark.parametrize("op", ["MoE", "QMoE"])
+def test_of_equal_scores_the_last_expert_is_taken(op: str) -> None:
+    """As by onnxruntime."""
+    inputs = float_experts() if op == "MoE" else experts()
+    inputs[1] = RANDOM.integers(0, 2, (TOKENS, EXPERTS)).astype(np.float32)
+    for top in (1, 2, 3):
+        agree(op, inputs, constants=(2,), k=top, activation_type="relu")
+
+
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("block", [0, 32])
 @pytest.mark.parametrize("zeros", [False, True])

@@ -1,9 +1,5 @@
 """Products with weights of 4 or 8 bits, which are quantised by blocks: MatMulNBits.
 
-Weights are packed as `pack_blocks` says. A weight in a word's middle is not shifted but masked, and
-multiplied with an input that was divided by its place: exact, because both are powers of two. The
-zero point of a block is subtracted from the sum of the block, times the sum of its inputs.
-
 For few rows a work-item keeps a vector of sums for each vector of a panel. For many, on CPUs, it
 writes some of the depth of two panels as floats to private memory, and multiplies all rows by them.
 """
@@ -13,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.block_dot import block_dot_kernel, takes_bytes
+from eps.opencl.compile.codegen.block_panels import PANELS, PanelWriter
 from eps.opencl.compile.codegen.block_result import BlockResult
-from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, share_evenly, store
+from eps.opencl.compile.codegen.kernel import Kernel, floats, load, share_evenly, store
 from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
-from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch, fetch_ahead
+from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.expression import vector_type
 from eps.opencl.compile.ir import BlockMatMul
@@ -33,10 +30,6 @@ FEW_ROWS = 4
 """Rows up to which unpacking for each of them costs less than keeping floats."""
 GROUP_ROWS = 8
 """Rows of an item's tile where items work in groups."""
-PANELS = 2
-"""Of those floats: they stay in the second cache, and inputs are read once for all of them."""
-UNROLLS = (4, 2, 1)
-"""Steps of the depth in a loop: compilers copy registers around without."""
 LABEL = "weights{}bit_"
 """Label of such a kernel."""
 
@@ -65,75 +58,44 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     )  # fmt: skip
 
 
-class _Writer:
+class _Writer(PanelWriter):
     """Writes the kernel: x is p0, the packed weights p1, p2 and maybe p3, the result the last."""
 
     def __init__(self, sizes: BlockSizes, op: BlockMatMul, step: PlacedOp, target: Target) -> None:
-        self.code, self._sizes, self._target = Code(), sizes, target
-        self._x, self.result = step.inputs[0].offset, BlockResult(op, step)
-        self._zeros = step.inputs[3].buffer.dtype if op.operands > 3 else ""
+        super().__init__(sizes, step.inputs[3].buffer.dtype if op.operands > 3 else "")
+        self._target, self._x = target, step.inputs[0].offset
+        self.result = BlockResult(op, step)
 
     def write_few_rows(self) -> tuple[int, int]:
         """Each row: its inputs to private memory once, then a task's panels."""
-        code, s = self.code, self._sizes
+        code, s = self.code, self.sizes
         code.add(f"float x[{s.blocks * s.block}], sums[{s.blocks}];")
         code.open(f"for (int m = 0; m < {s.rows}; ++m)")
-        self._write_inputs()
+        self.write_inputs(f"p0 + {self._x} + m * {s.depth}")
         worth = s.panels * s.panel * s.depth // SMALLEST_TASK
         most = min(self._target.tasks, max(1, worth))
         tasks, _ = share_evenly(s.panels, most, self._target.units)
         spread = open_units(code, s.panels, tasks, self._target)
-        self._write_panel_pointers("0")
-        self._declare("t", 1)
-        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
-        self._declare("a", 1)
-        code.open(f"for (int i = 0; i < {s.words}; ++i)")
-        code.add(f"const float* xi = x + b * {s.block} + i * {s.each};")
-        code.add(*(fetch_ahead("w", 0, s.panel) if self._target.prefetches else []))
-        self._write_words()
-        code.close()
-        self._write_block_end(1, lambda _: "sums[b]")
-        code.close()
+        self.write_panel_pointers("0")
+        self.write_row_of_panel(fetches=self._target.prefetches)
         for v in range(s.vectors):
             self.result.store(code, ("m", f"n0 + {v * s.vector}"), s.vector, f"t0_{v}")
         code.close(2)
         return spread
 
-    def _write_inputs(self) -> None:
-        """x: the row, zeros after it, divided by the places in a word; sums: of each block."""
-        code, s = self.code, self._sizes
-        code.add(f"__global const float* row = p0 + {self._x} + m * {s.depth};")
-        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
-        code.add("float sum = 0.0f;")
-        code.open(f"for (int i = b * {s.block}; i < (b + 1) * {s.block}; i += {s.each})")
-        whole = s.depth % s.block == 0
-        for j in range(s.each):
-            value = f"row[i + {j}]" if whole else f"(i + {j} < {s.depth} ? row[i + {j}] : 0.0f)"
-            code.add(f"const float v{j} = {value};")
-            code.add(f"x[i + {j}] = v{j} * {self._place_factor(j)!r}f;")
-        code.add(f"sum += {' + '.join(f'v{j}' for j in range(s.each))};")
-        code.close()
-        code.add("sums[b] = sum;")
-        code.close()
-
-    def _place_factor(self, j: int) -> float:
-        """What weight `j` of a word is divided by when it is only masked; the last one is not."""
-        s = self._sizes
-        return 2.0 ** -(j * s.bits) if j < s.each - 1 else 1.0
-
     def write_for_groups(self) -> tuple[int, int]:
         """Each item a vector of columns of a tile of rows; adjacent items have adjacent vectors."""
-        code, s = self.code, self._sizes
+        code, s = self.code, self.sizes
         rows = min(GROUP_ROWS, s.rows)
         tiles = -(-s.rows // rows)
         spread = open_units(code, tiles * s.panels * s.vectors, 1, self._target, "unit")
         code.add(f"const int u = unit / {s.vectors} % {s.panels}, v = unit % {s.vectors};")
         code.add(f"const int tile = unit / {s.vectors * s.panels};")
         code.add(f"const int m0 = min(tile * {rows}, {s.rows - rows});")
-        self._write_panel_pointers(f"v * {s.vector}")
-        self._declare("t", rows, 1)
+        self.write_panel_pointers(f"v * {s.vector}")
+        self.declare("t", rows, 1)
         code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
-        self._declare("a", rows, 1)
+        self.declare("a", rows, 1)
         code.add(f"float {', '.join(f'sum{r} = 0.0f' for r in range(rows))};")
         code.add(f"const int end = min({s.block}, {s.depth} - b * {s.block});")
         code.open(f"for (int i = 0; i < {s.words}; ++i)")
@@ -143,12 +105,12 @@ class _Writer:
         code.open(f"for (int j = 0; j < {s.each} && i * {s.each} + j < end; ++j)")
         code.add(f"const {kind} q = (held >> (j * {s.bits})) & {(1 << s.bits) - 1};")
         code.add(f"const int k = b * {s.block} + i * {s.each} + j;")
-        code.add(f"const {floats(s.vector)} f = {self._convert('q')};")
+        code.add(f"const {floats(s.vector)} f = {self.convert('q')};")
         for r in range(rows):
             code.add(f"const float x{r} = p0[{self._x} + (m0 + {r}) * {s.depth} + k];")
             code.add(f"sum{r} += x{r}; a{r}_0 += x{r} * f;")
         code.close(2)
-        self._write_block_end(rows, lambda r: f"sum{r}", 1)
+        self.write_block_end(rows, lambda r: f"sum{r}", 1)
         code.close()
         for r in range(rows):
             place = (f"m0 + {r}", f"n0 + v * {s.vector}")
@@ -158,7 +120,7 @@ class _Writer:
 
     def write_many_rows(self) -> tuple[int, int]:
         """Some panels: part of their depth as floats, and a tile of rows of sums at a time."""
-        code, s = self.code, self._sizes
+        code, s = self.code, self.sizes
         depth, panels = s.part, min(PANELS, s.panels)
         units = -(-s.panels // panels)
         spread = open_units(code, units, units, self._target, "unit")
@@ -166,7 +128,7 @@ class _Writer:
         code.add(f"const int count = min({panels}, {s.panels} - unit * {panels});")
         code.open(f"for (int k0 = 0; k0 < {s.depth}; k0 += {depth})")
         code.add(f"const int depth = min({depth}, {s.depth} - k0);")
-        self._write_floats(panels, depth)
+        self.write_floats(panels, depth, "unit")
         tile = max(1, min(self._target.accumulators // s.strip, s.rows))
         for count, begin, end in (
             (tile, 0, s.rows - s.rows % tile), (s.rows % tile, s.rows - s.rows % tile, s.rows),
@@ -179,38 +141,9 @@ class _Writer:
         code.close(2)
         return spread
 
-    def _write_floats(self, panels: int, depth: int) -> None:
-        """f [panel, strip, depth, column]: weights as floats; those after K are not used."""
-        code, s = self.code, self._sizes
-        kind = floats(s.vector)
-        blocks, columns = depth // s.block, s.strip * s.vector
-        code.open("for (int p = 0; p < count; ++p)")
-        code.add(f"const int u = unit * {panels} + p;")
-        self._write_panel_pointers("0")
-        code.add(f"w += k0 / {s.each} * {s.panel};")
-        limit = "" if s.blocks % blocks == 0 else f" && k0 / {s.block} + c < {s.blocks}"
-        code.open(f"for (int c = 0; c < {blocks}{limit}; ++c)")
-        code.add(f"const int b = k0 / {s.block} + c;")
-        for v in range(s.vectors):
-            code.add(f"const {kind} scale{v} = {self._scale(v)};")
-            code.add(f"const {kind} zero{v} = {self._zero(v)};")
-        code.open(f"for (int i = 0; i < {s.words}; ++i)")
-        at = f"p * {depth * s.panel} + (c * {s.block} + i * {s.each}) * {columns}"
-        code.add(f"float* to = f + {at};")
-        whole = vector_type("int32", s.vector)
-        for v in range(s.vectors):
-            code.add(f"const {whole} w{v} = {load('w', str(v * s.vector), 1, s.vector, 'int32')};")
-            first = v // s.strip * depth * columns + v % s.strip * s.vector
-            for j in range(s.each):
-                q = f"((w{v} >> {j * s.bits}) & {(1 << s.bits) - 1})"
-                value = f"({self._convert(q)} - zero{v}) * scale{v}"
-                code.add(*store("to", str(first + j * columns), 1, s.vector, value))
-        code.add(f"w += {s.panel};")
-        code.close(3)
-
     def _write_row_tile(self, count: int, panels: int, depth: int) -> None:
         """Sums of `count` rows at m over the depth in f, added to what the result has."""
-        code, s = self.code, self._sizes
+        code, s = self.code, self.sizes
         kind, columns, strips = floats(s.vector), s.strip * s.vector, s.vectors // s.strip
         for r in range(count):
             code.add(f"__global const float* x{r} = p0 + {self._x} + (m + {r}) * {s.depth} + k0;")
@@ -227,19 +160,18 @@ class _Writer:
             code.add(f"{kind} a{r}_{v} = k0 ? {held} : ({kind})(0.0f);")
         if self._target.prefetches:  # strip n fetches row n of the next tile
             code.add(f"__global const float* next = x0 + ({count} + strip % {count}) * {s.depth};")
-        unroll = next(u for u in UNROLLS if s.depth % u == 0)
-        code.open(f"for (int k = 0; k < depth; k += {unroll})")
+        code.open(f"for (int k = 0; k < depth; k += {self.unroll})")
         if self._target.prefetches:
             code.add(fetch("next + k", into=SECOND))
-        for u in range(unroll):
-            self._write_products(count, u)
+        for u in range(self.unroll):
+            self.write_products(count, u)
         code.close()
         self._store_tile(places, column)
         code.close()
 
     def _store_tile(self, places: Sequence[tuple[int, int, str]], column: str) -> None:
         """Store sums so far at y; the last part of the depth is finished, too."""
-        code, s, result = self.code, self._sizes, self.result
+        code, s, result = self.code, self.sizes, self.result
         has_parts = s.part < s.depth
         if not result.is_finished or has_parts:
             code.open(f"if (k0 + depth < {s.depth})" if result.is_finished else "")
@@ -252,73 +184,6 @@ class _Writer:
                 at = (f"m + {r}", f"{column} + {v * s.vector}")
                 result.store(code, at, s.vector, f"a{r}_{v}")
             code.close()
-
-    def _write_products(self, count: int, u: int) -> None:
-        """The weights of a strip at depth k + u times the inputs of each row of the tile."""
-        code, s = self.code, self._sizes
-        kind = floats(s.vector)
-        for v in range(s.strip):
-            at = f"(k + {u}) * {s.strip * s.vector} + {v * s.vector}"
-            code.add(f"const {kind} f{u}_{v} = {load('fs', at, 1, s.vector)};")
-        for r in range(count):
-            code.add(f"const {kind} b{u}_{r} = ({kind})(x{r}[k + {u}]);")
-            for v in range(s.strip):
-                code.add(f"a{r}_{v} = mad(b{u}_{r}, f{u}_{v}, a{r}_{v});")
-
-    def _write_panel_pointers(self, shift: str) -> None:
-        """n0: the first column of panel u; w, scales, zeros: its weights, from `shift` on."""
-        code, s = self.code, self._sizes
-        code.add(f"const int n0 = min(u * {s.panel}, {s.width - s.panel});")
-        begin = f"(size_t)u * {s.blocks * s.words * s.panel} + {shift}"
-        code.add(f"__global const int* w = p1 + {begin};")
-        at = f"u * {s.blocks * s.panel} + {shift}"
-        code.add(f"__global const float* scales = p2 + {at};")
-        if self._zeros:
-            pointee = "uchar" if self._zeros == "uint8" else "float"
-            code.add(f"__global const {pointee}* zeros = p3 + {at};")
-
-    def _declare(self, name: str, rows: int, vectors: int = 0) -> None:
-        s = self._sizes
-        names = [f"{name}{r}_{v}" for r in range(rows) for v in range(vectors or s.vectors)]
-        kind = floats(s.vector)
-        self.code.add(f"{kind} {', '.join(f'{n} = ({kind})(0.0f)' for n in names)};")
-
-    def _write_words(self) -> None:
-        """A word of each vector of the panel times the inputs at xi, added to a0_v; w moves on."""
-        code, s = self.code, self._sizes
-        kind, mask = vector_type("int32", s.vector), (1 << s.bits) - 1
-        for v in range(s.vectors):
-            code.add(f"const {kind} w{v} = {load('w', str(v * s.vector), 1, s.vector, 'int32')};")
-        code.add(f"w += {s.panel};")
-        for j in range(s.each):
-            code.add(f"const {floats(s.vector)} x{j} = ({floats(s.vector)})(xi[{j}]);")
-            for v in range(s.vectors):
-                last = j == s.each - 1
-                text = (
-                    f"(w{v} >> {j * s.bits}) & {mask}" if last else f"w{v} & {mask << j * s.bits}"
-                )
-                code.add(f"a0_{v} = mad(x{j}, {self._convert(text)}, a0_{v});")
-
-    def _write_block_end(self, rows: int, total: Callable[[int], str], vectors: int = 0) -> None:
-        """Sums of block b, less its zero point, times its scale, added to the totals."""
-        for v in range(vectors or self._sizes.vectors):
-            for r in range(rows):
-                text = f"a{r}_{v} - {self._zero(v)} * {total(r)}"
-                self.code.add(f"t{r}_{v} = mad({self._scale(v)}, {text}, t{r}_{v});")
-
-    def _scale(self, v: int) -> str:
-        s = self._sizes
-        return load("scales", f"b * {s.panel} + {v * s.vector}", 1, s.vector)
-
-    def _zero(self, v: int) -> str:
-        s = self._sizes
-        if not self._zeros:
-            return f"({floats(s.vector)})({s.middle!r}f)"
-        text = load("zeros", f"b * {s.panel} + {v * s.vector}", 1, s.vector, self._zeros)
-        return self._convert(text) if self._zeros == "uint8" else text
-
-    def _convert(self, text: str) -> str:
-        return f"convert_{floats(self._sizes.vector)}({text})"
 
 
 GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {BlockMatMul: block_matmul_kernel}

@@ -59,7 +59,7 @@ def top_indices_kernel(op: TopIndices, step: PlacedOp, target: Target) -> Kernel
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     step_x, step_y = x.strides[op.axis], step.output.strides[op.axis]
     count = step.output.shape[op.axis]
-    sign = ">" if op.largest else "<"
+    sign = (">" if op.largest else "<") + ("=" if op.last else "")
     code = Code()
     spread = open_lines(code, step, op.axis, target)
     code.add("int held = 0;")

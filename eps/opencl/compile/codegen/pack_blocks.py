@@ -21,6 +21,7 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
+    from eps.opencl.compile.expert_op import ExpertMatMul
     from eps.opencl.compile.ir import BlockGather, BlockMatMul
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
@@ -44,7 +45,8 @@ class BlockSizes:
         rows, depth, width: M, K and N.
         vector: Columns of a vector.
         vectors: Of a panel.
-        bits, block: Of a weight; weights of a block.
+        bits, block: Of a weight, 32 for floats; weights of a block.
+        by_columns: Whether all blocks of a column have one scale and zero point.
     """
 
     rows: int
@@ -54,6 +56,17 @@ class BlockSizes:
     vectors: int
     bits: int
     block: int
+    by_columns: bool = False
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether weights are integers, and not floats."""
+        return self.bits < WORD
+
+    @property
+    def scales(self) -> int:
+        """Scales of a column."""
+        return 1 if self.by_columns else self.blocks
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -109,7 +122,7 @@ class BlockSizes:
 
 
 def choose_sizes(
-    op: BlockMatMul | BlockGather, shape: tuple[int, int, int], target: Target
+    op: BlockMatMul | BlockGather | ExpertMatMul, shape: tuple[int, int, int], target: Target
 ) -> BlockSizes:
     """Panels for M, K and N; M does not matter to them."""
     rows, depth, width = shape

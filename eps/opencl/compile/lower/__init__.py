@@ -12,6 +12,7 @@ from eps.opencl.compile.lower import (
     dense,
     einsum,
     elementwise,
+    experts,
     index,
     integer,
     normalise,
@@ -44,7 +45,8 @@ LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{
         (CONTRIB_DOMAIN, name): lowering
         for family in (
-            *(activation, attention, contrib, decoder, dense, integer, quantised_recurrent),
+            *(activation, attention, contrib, decoder, dense, experts, integer),
+            quantised_recurrent,
         )
         for name, lowering in family.CONTRIB.items()
     },
