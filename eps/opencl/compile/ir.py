@@ -241,10 +241,7 @@ class ArgExtreme(Op):
 
 @dataclass(eq=False, slots=True)
 class TopIndices(Op):
-    """int64 indices of the `output.shape[axis]` largest or smallest elements, best first.
-
-    Of equal elements the one with the lower index comes first, or the higher one with `last`.
-    """
+    """int64 indices of the largest or smallest elements, best first; of equals as ArgExtreme."""
 
     axis: int
     largest: bool
