@@ -241,7 +241,7 @@ class ArgExtreme(Op):
 
 @dataclass(eq=False, slots=True)
 class TopIndices(Op):
-    """int64 indices of the largest or smallest elements, best first; of equals as ArgExtreme."""
+    """int64 indices of the largest or smallest elements, best first; ties as in ArgExtreme."""
 
     axis: int
     largest: bool
