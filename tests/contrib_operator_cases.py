@@ -105,7 +105,7 @@ def quantised_rows(c: Chance) -> None:
 def grouped_heads(c: Chance) -> None:
     """A prompt, and new positions after a past that fills the cache."""
     for new, past in ((5, 0), (1, 7)):
-        batch, heads, groups, size = c.pick(1, 2), 4, c.pick(1, 2), c.pick(8, 16)
+        batch, heads, groups, size = c.pick(1, 2), 4, c.pick(1, 2), c.pick(16, 32)
         width, total = size * (heads + 2 * groups), new + past
         lengths, whole = np.full(batch, total - 1, np.int32), np.array(total, np.int32)
         caches = [c.floats(batch, groups, past, size) for _ in range(2)] if past else [None, None]
@@ -115,6 +115,30 @@ def grouped_heads(c: Chance) -> None:
             np.sin(angles), fixed=(6, 7, 8), outputs=3, num_heads=heads, kv_num_heads=groups,
             do_rotary=c.pick(0, 1), rotary_interleaved=c.pick(0, 1),
         )  # fmt: skip
+
+
+def experts(c: Chance) -> None:
+    tokens, count, hidden, inner = c.pick(1, 7), 5, c.pick(16, 24), c.pick(8, 33)
+    weights = c.floats(count, inner, hidden), c.floats(count, inner)
+    back = c.floats(count, hidden, inner), c.floats(count, hidden)
+    common = {"k": c.pick(1, 2), "activation_type": c.pick("relu", "gelu", "silu", "identity")}
+    inputs = c.floats(tokens, hidden), c.floats(tokens, count), *weights, *back
+    c.add(*inputs, fixed=(2, 3, 4, 5), normalize_routing_weights=c.pick(0, 1), **common)
+
+
+def quantised_experts(c: Chance) -> None:
+    tokens, count, hidden, inner, bits = c.pick(1, 7), 5, 32, 64, c.pick(4, 8)
+    projections = []
+    for width, depth in ((inner, hidden), (hidden, inner)):
+        weights = c.integers("uint8", count, width, depth * bits // 8, high=256)
+        projections += [
+            weights,
+            c.floats(count, width, low=0.2 / 2**bits, high=0.8 / 2**bits),
+            None,
+        ]
+    common = {"k": c.pick(1, 2), "activation_type": c.pick("relu", "silu")}
+    inputs = c.floats(tokens, hidden), c.floats(tokens, count), *projections[:-1]
+    c.add(*inputs, fixed=(2, 3, 5, 6), expert_weight_bits=bits, **common)
 
 
 CONTRIB_WRITERS: dict[str, Writer] = {
@@ -128,5 +152,5 @@ CONTRIB_WRITERS: dict[str, Writer] = {
     "RotaryEmbedding": rotary_by_position, "DynamicQuantizeMatMul": dynamic_matmul,
     "MatMulIntegerToFloat": matmul_to_float, "DynamicQuantizeLSTM": quantised_lstm,
     "MatMulNBits": few_bits, "GatherBlockQuantized": quantised_rows,
-    "GroupQueryAttention": grouped_heads,
+    "GroupQueryAttention": grouped_heads, "MoE": experts, "QMoE": quantised_experts,
 }  # fmt: skip

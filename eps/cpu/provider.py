@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.ep import Capability, CompileRefused, ExecutionProvider, machine_name
+from ort_lite.ep import Capability, CompileRefused, ExecutionProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,8 @@ class CPUExecutionProvider(ExecutionProvider):
     @property
     def identity(self) -> HardwareIdentity:
         """The architecture of the host's processor."""
+        from ort_lite.ep import machine_name  # noqa: PLC0415 - lazy: reload
+
         return HardwareIdentity(device="CPU", architecture=machine_name())
 
     def register_kernel(self, definition: KernelDef) -> None:
