@@ -17,6 +17,7 @@ GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
 SPACE_TO_DEPTH = "SpaceToDepth"
+POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 
 
@@ -78,6 +79,10 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = write_out_einsum(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own is not shown to be right")
         definition = written
+    if any(node.op_type in POOLS for node in graph.nodes):
+        from eps.openvino.compile.ceil_pools import write_out_ceil_pools  # noqa: PLC0415 - lazy: rare
+
+        definition = write_out_ceil_pools(definition, graph)
     definition, lines = _rewrite_for(kind, definition, graph)
     return Rewritten(definition, quotients, (*notes, *lines))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.expansions import check_expansion
 from eps.openvino.support.indices import check_gather, check_gather_nd
+from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
 
@@ -61,28 +62,6 @@ def _check_rnn(node: NodeFacts) -> str:
     if node.number("input_forget", 0):  # tools write the default, 0, to the model
         untested.append("input_forget")
     return f"attribute {untested[0]} was not tested" if untested else ""
-
-
-def _check_pool(node: NodeFacts) -> str:
-    """ONNX Pool-22: with ceil_mode a window must start inside the input or its left padding."""
-    if not node.number("ceil_mode", 0):
-        return ""
-    shape, kernel = node.shape(0), node.numbers("kernel_shape")
-    strides = node.numbers("strides") or (1,) * len(kernel)
-    pads = node.numbers("pads") or (0,) * (2 * len(kernel))
-    dilations = node.numbers("dilations") or (1,) * len(kernel)
-    spatial = shape[2:] if shape is not None else ()
-    if len(spatial) != len(kernel):
-        return "ceil_mode with an unknown input shape: the last window may differ"
-    for axis, size in enumerate(spatial):
-        if not isinstance(size, int):
-            return "ceil_mode with a dynamic dimension: the last window may differ"
-        before, after = pads[axis], pads[axis + len(kernel)]
-        span = dilations[axis] * (kernel[axis] - 1) + 1
-        steps = -(-(size + before + after - span) // strides[axis])
-        if steps * strides[axis] >= size + before:
-            return "ceil_mode keeps a last window that starts in the padding"
-    return ""
 
 
 def _check_reduce(node: NodeFacts) -> str:
@@ -249,7 +228,7 @@ def _check_unique(node: NodeFacts) -> str:
 
 CONDITIONS: Mapping[str, Condition] = {
     "Attention": _check_attention,
-    "AveragePool": _check_pool,
+    "AveragePool": check_pool,
     "BitShift": _check_shift,
     "ConstantOfShape": check_expansion,
     "Conv": _check_conv,
@@ -260,8 +239,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "GatherND": check_gather_nd,
     "GridSample": _check_grid_sample,
     "LSTM": _check_rnn,
-    "MaxPool": _check_pool,
-    "LpPool": _check_pool,
+    "MaxPool": check_pool,
+    "LpPool": check_pool,
     "Mod": _check_modulo,
     "PRelu": _check_prelu,
     "Pad": _check_pad,

@@ -97,3 +97,25 @@ def test_unique_elements_of_no_element_are_none() -> None:
             feed = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "p": np.array([size])}
             (right,) = onnxruntime.InferenceSession(data).run(None, feed)
             np.testing.assert_array_equal(session.run(None, feed)[0], right)
+
+
+def test_a_value_without_elements_that_is_padded_is_openvinos() -> None:
+    """Masks of one element less than the text, padded in front, as in Funnel transformers."""
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[3, n] x) => (float[n, n] y)
+        <int64[1] one = {1}, int64[4] pads = {1, 1, 0, 0}> {
+            t = Transpose<perm = [1, 0]>(x) z = MatMul(t, x) s = Shape(x)
+            l = Gather(s, one) d = Sub(l, one) both = Concat<axis = 0>(d, d)
+            c = ConstantOfShape<value = float[1] {1.0}>(both) p = Pad(c, pads) y = Add(z, p)
+        }"""
+    )
+    data = proto.SerializeToString()
+    with start(data) as session:
+        session.disable_fallback()
+        assert not nodes_of(session, CPU)
+        for size in (1, 5, 1, 3, 7, 1):
+            feed = {"x": np.arange(3 * size, dtype=np.float32).reshape(3, size)}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            np.testing.assert_array_equal(result, right)
