@@ -210,6 +210,21 @@ CASES = {
         )
         for name, rows in (("", 1), ("_rows", 8))
     },
+    **{
+        f"weights_4bit_quads{name}": Case(
+            _node(
+                *("MatMulNBits", _zeros(rows, 64), _zeros(48, 2, 16, dtype="uint8"), _zeros(48, 2)),
+                fixed=(1, 2),
+                K=64,
+                N=48,
+                block_size=32,
+                accuracy_level=4,
+                domain="com.microsoft",
+            ),
+            replace(CPU, vector=16, quad_sums="OL_VNNI_NAME", multiplies_pairs=True),
+        )
+        for name, rows in (("", 1), ("_rows", 10))
+    },
     "weights_4bit_sum": Case(_product_and_sum(1)),
     **{
         f"experts{name}": Case(

@@ -11,10 +11,13 @@ from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU
 from eps.opencl.options import TEMPLATES
 from eps.opencl.runtime.device import POCL
 from eps.opencl.runtime.identity import chosen_architecture
+from eps.opencl.runtime.pocl_target import cpu_flags
 from eps.opencl.target import FEWEST_SHARING, MOST_LANES, Groups, Target
 from ort_lite.ep import machine_name
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from eps.opencl.cl.devices import Device
     from eps.opencl.runtime.device import ListedDevice
 
@@ -30,6 +33,12 @@ VECTOR = 4
 """A GPU's items load and store up to 16 bytes at once."""
 REGISTER_VECTORS = 8
 """Sums of four that an item keeps where operands stay in registers."""
+
+VNNI = "avx512_vnni"
+"""Flag of a CPU, as /proc/cpuinfo has it."""
+OLDEST_WITH_NAME = (2026, 22)
+"""Version of Intel's runtime, year and release. The arguments of LLVM's function were vectors of
+32-bit words before; declaring it in another form than the compiler's ends the process."""
 
 
 def describe_target(listed: ListedDevice, templates: str = AUTO) -> Target:
@@ -59,6 +68,7 @@ def _cpu_target(listed: ListedDevice) -> Target:
     attributes = f"__attribute__(({hint})) " if hint else ""
     units = max(1, device.max_compute_units)
     on_cpu = listed.kind == "CPU" and (pocl or listed.platform.vendor.startswith("Intel"))
+    has_avx2 = on_cpu and _has_avx2(device)
     return Target(
         vector=vector,
         accumulators=28 if vector == 16 else 12,
@@ -71,7 +81,8 @@ def _cpu_target(listed: ListedDevice) -> Target:
         units=units,
         winograd=listed.kind == "CPU",
         prefetches=on_cpu,
-        multiplies_pairs=on_cpu and _has_avx2(device),
+        multiplies_pairs=has_avx2,
+        quad_sums=quad_sums_of(listed, cpu_flags()) if has_avx2 else "",
         one_entry=on_cpu and not pocl,
         builds_at_once=_usable_cores() if on_cpu and not pocl else 1,
     )
@@ -131,3 +142,22 @@ def _has_avx2(device: Device) -> bool:
     """
     x86 = machine_name().lower() in ("x86_64", "amd64")
     return x86 and device.native_vector_width_int >= 8 and not chosen_architecture()
+
+
+def quad_sums_of(listed: ListedDevice, flags: AbstractSet[str]) -> str:
+    """`Target.quad_sums` of a CPU device with AVX2.
+
+    OpenCL's properties of dot products say of each CPU that it is fast at them (Intel's 2026.22).
+
+    Args:
+        listed: The device. Its vectors have 16 lanes where its driver uses AVX-512.
+        flags: Of the CPU, as /proc/cpuinfo has them.
+    """
+    if listed.device.native_vector_width_int < MOST_LANES or VNNI not in flags:
+        return ""
+    if listed.platform.name == POCL:
+        return "OL_VNNI_ASSEMBLY"
+    year, _, rest = listed.device.driver_version.partition(".")
+    release = rest.partition(".")[0]
+    known = year.isdecimal() and release.isdecimal()
+    return "OL_VNNI_NAME" if known and (int(year), int(release)) >= OLDEST_WITH_NAME else ""

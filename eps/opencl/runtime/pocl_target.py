@@ -42,16 +42,18 @@ _FIELD = 640
 _POINTER = struct.Struct("@P")
 
 _V2 = {"avx2", "fma", "f16c", "bmi1", "bmi2", "abm"}
+_V4 = {*_V2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _CPUS = (
-    (16, "skylake-avx512", {*_V2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    (16, "cascadelake", {*_V4, "avx512_vnni"}),
+    (16, "skylake-avx512", _V4),
     (8, "haswell", _V2),
     (8, "ivybridge", {"avx", "f16c"}),
     (8, "sandybridge", {"avx"}),
     (4, "x86-64", set[str]()),
 )
-"""Floats in a vector, LLVM's name, and the flags of /proc/cpuinfo that such a CPU must have: one
-for each of PoCL's libraries of built-in functions, since functions for other CPUs take vectors in
-other registers."""
+"""Floats in a vector, LLVM's name, and the flags of /proc/cpuinfo that such a CPU must have: for
+each of PoCL's libraries of built-in functions, since functions for other CPUs take vectors in other
+registers. The two that use AVX-512 share a library; contexts are kept apart by the name."""
 
 
 def chosen_cpu(device: Device) -> str:
@@ -67,7 +69,7 @@ def chosen_cpu(device: Device) -> str:
     good = guess != UNKNOWN and (width == MOST_LANES) == (guess in WITH_AVX512)
     if good or device.platform.version != RELEASE:
         return ""
-    name = fitting_cpu(width, _flags())
+    name = fitting_cpu(width, cpu_flags())
     return name if name and _set_cpu_name(device.handle, guess, name) else ""
 
 
@@ -130,7 +132,8 @@ def _read(address: int, size: int) -> bytes | None:
         os.close(memory)
 
 
-def _flags() -> frozenset[str]:
+def cpu_flags() -> frozenset[str]:
+    """The flags of this CPU that Linux reports; none elsewhere."""
     try:
         with open("/proc/cpuinfo", "rb") as file:
             lines = file.read(1 << 14).decode(errors="replace").splitlines()

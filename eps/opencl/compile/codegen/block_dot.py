@@ -1,13 +1,15 @@
 """Products of weights of 4 bits and inputs quantised to 8: MatMulNBits with accuracy level 4.
 
 Weights are packed as `pack_blocks` says. Each row of inputs is quantised by the same blocks, to
-the integers nearest to 127 x / (largest magnitude), as ONNX Runtime's CPU does. x86 with AVX2
-multiplies 32 bytes in one instruction and adds neighbours (pmaddubsw), four times as many products
-as one of floats has. The even weights of a word are its bytes' low halves, the odd ones its high
-halves, so that the bytes of eight inputs are two words: one of even places, one of odd ones.
+the integers nearest to 127 x / (largest magnitude), as ONNX Runtime's CPU does. The even weights
+of a word are its bytes' low halves, the odd ones its high halves, so that the bytes of eight inputs
+are two words: one of even places, one of odd ones. A lane of 32 bits is a column.
 
-A lane of 32 bits is a column, with two sums of 16 bits, which hold 32 products of at most 15 * 127.
-They begin at -8 times the sum of their inputs, which makes zero points of 8 free of charge.
+x86 with AVX2 multiplies 32 bytes in one instruction and adds neighbours (pmaddubsw), four times as
+many products as one of floats has. A lane has two sums of 16 bits, which hold 32 products of at
+most 15 * 127. With AVX-512 VNNI, an instruction multiplies 64 bytes and adds four neighbours to a
+sum of 32 bits (vpdpbusd). Sums begin at -8 times the sum of their inputs, which makes zero points
+of 8 free of charge.
 
 A unit of work is a chunk of rows, quantised once, times a group of panels.
 """
@@ -33,6 +35,8 @@ LABEL = "weights4bit_bytes_"
 """Label of such a kernel."""
 LANES = 8
 """Columns of a vector of 32 bytes."""
+QUAD_LANES = 16
+"""Columns of a vector of 64 bytes, whose products are summed in 32 bits."""
 PART = 32
 """Weights of a column that are summed in 16 bits."""
 EACH = 8
@@ -45,6 +49,8 @@ FEW_ROWS = 4
 """Rows for which weights come from memory once, whatever else has to wait."""
 TILE = 6
 """Rows that one vector of a panel is multiplied by at a time: their sums fill the registers."""
+QUAD_TILE = 8
+"""The same for the 32 registers of AVX-512."""
 FEW_SUMS = 4
 """Vectors of sums of few rows: of so many vectors of a panel, which follow each other in memory."""
 FEWEST_PANELS = 4
@@ -62,6 +68,7 @@ class _Units:
     """How rows and panels are divided.
 
     Attributes:
+        lanes: Columns of a vector; `QUAD_LANES` where four products are summed in 32 bits.
         rows: Of a chunk; the last chunk overlaps the one before.
         chunks, groups: Of all rows; of all panels.
         panels: Of a group.
@@ -69,6 +76,7 @@ class _Units:
         vectors: Of a strip of a panel.
     """
 
+    lanes: int
     rows: int
     chunks: int
     groups: int
@@ -76,13 +84,20 @@ class _Units:
     tile: int
     vectors: int
 
+    @property
+    def sums_quads(self) -> bool:
+        """Whether an instruction adds four products to a sum of 32 bits."""
+        return self.lanes == QUAD_LANES
+
     def overlaps(self, rows: int) -> bool:
         """Whether the last chunk overlaps the one before."""
         return rows % self.rows != 0
 
 
 def _divide(s: BlockSizes, target: Target) -> _Units:
-    whole = s.panel // LANES
+    quads = target.quad_sums and s.panel % QUAD_LANES == 0
+    lanes, highest = (QUAD_LANES, QUAD_TILE) if quads else (LANES, TILE)
+    whole = s.panel // lanes
     if s.rows <= FEW_ROWS:
         worth = max(1, s.panels * s.panel * s.depth // SMALLEST_TASK)
         most = max(target.units, s.panels // FEWEST_PANELS)
@@ -90,16 +105,19 @@ def _divide(s: BlockSizes, target: Target) -> _Units:
         most = max(1, FEW_SUMS // s.rows)
         vectors = max(n for n in range(1, min(most, whole) + 1) if whole % n == 0)
         return _Units(
-            rows=s.rows, chunks=1, groups=groups, panels=panels, tile=s.rows, vectors=vectors
-        )
-    tile = min(TILE, s.rows)
+            lanes=lanes, rows=s.rows, chunks=1, groups=groups, panels=panels, tile=s.rows,
+            vectors=vectors,
+        )  # fmt: skip
+    tile = min(highest, s.rows)
     most = max(tile, min(CHUNK, CHUNK_BYTES // (s.blocks * s.block)))
     rows = -(-s.rows // -(-s.rows // most))
     rows = min(s.rows, -(-rows // tile) * tile)
     chunks = -(-s.rows // rows)
     enough = min(-(-target.tasks // chunks), s.panels // FEWEST_PANELS)
     groups, panels = share(s.panels, enough)
-    return _Units(rows=rows, chunks=chunks, groups=groups, panels=panels, tile=tile, vectors=1)
+    return _Units(
+        lanes=lanes, rows=rows, chunks=chunks, groups=groups, panels=panels, tile=tile, vectors=1
+    )
 
 
 def block_dot_kernel(op: BlockMatMul, step: PlacedOp, sizes: BlockSizes, target: Target) -> Kernel:
@@ -128,7 +146,8 @@ class _Writer:
         self.fetches = False
         self._x, self.result = step.inputs[0].offset, BlockResult(op, step)
         self._zeros = op.operands > 3
-        self._part = min(PART, sizes.block)
+        self._lanes, self._quads = units.lanes, units.sums_quads
+        self._part = sizes.block if units.sums_quads else min(PART, sizes.block)
         self._parts = sizes.block // self._part
         self._words = sizes.blocks * sizes.words
 
@@ -148,7 +167,7 @@ class _Writer:
         end = f"min(first * {units.panels} + {units.panels}, {s.panels})"
         code.open(f"for (int u = first * {units.panels}; u < {end}; ++u)")
         code.add(f"const int n0 = min(u * {s.panel}, {s.width - s.panel});")
-        code.open(f"for (int n = 0; n < {s.panel}; n += {units.vectors * LANES})")
+        code.open(f"for (int n = 0; n < {s.panel}; n += {units.vectors * units.lanes})")
         rest = units.rows % units.tile
         for count, start, stop in (
             (units.tile, 0, units.rows - rest), (rest, units.rows - rest, units.rows),
@@ -197,7 +216,8 @@ class _Writer:
             code.add(f"const int {name} = {name}2.x + {name}2.y;")
         code.add(*(["total += low + high;"] if self._zeros else []))
         at = f"(m * {s.blocks} + b) * {self._parts} + part"
-        code.add(f"begin[{at}] = (-8 * low & 0xffff) | (-8 * high << 16);")
+        halves = "(-8 * low & 0xffff) | (-8 * high << 16)"
+        code.add(f"begin[{at}] = {'-8 * (low + high)' if self._quads else halves};")
         code.close()
         code.add(*([f"sums[m * {s.blocks} + b] = total;"] if self._zeros else []))
         code.close(2)
@@ -223,7 +243,8 @@ class _Writer:
         if self._zeros:
             code.add(f"__global const uchar* zeros = p3 + u * {s.blocks * s.panel} + n;")
         places = [(r, v) for r in range(count) for v in vectors]
-        code.add(f"float8 {', '.join(f't{r}_{v} = (float8)(0.0f)' for r, v in places)};")
+        kind = f"float{self._lanes}"
+        code.add(f"{kind} {', '.join(f't{r}_{v} = ({kind})(0.0f)' for r, v in places)};")
         code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
         if self._parts > 1:
             code.add(f"int8 {', '.join(f'd{r}_{v} = (int8)(0)' for r, v in places)};")
@@ -232,60 +253,75 @@ class _Writer:
         if self._parts > 1:
             code.add(*(f"d{r}_{v} += ol_madd(a{r}_{v}, (short16)(1));" for r, v in places))
             code.close()
-        else:
+        elif not self._quads:
             code.add(
                 *(f"const int8 d{r}_{v} = ol_madd(a{r}_{v}, (short16)(1));" for r, v in places)
             )
         self._write_block_end(count)
         code.close()
         for r, v in places:
-            place = (f"m0 + m + {r}", f"n0 + n + {v * LANES}")
-            self.result.store(code, place, LANES, f"t{r}_{v}")
+            place = (f"m0 + m + {r}", f"n0 + n + {v * self._lanes}")
+            self.result.store(code, place, self._lanes, f"t{r}_{v}")
 
     def _write_part(self, count: int) -> None:
-        """a: sums of 16 bits of each row and vector over a part of block b; w moves on."""
+        """a: sums of each row and vector over a part of block b, of 16 or 32 bits; w moves on."""
         code, s, vectors = self.code, self._sizes, range(self._units.vectors)
+        lanes, kind = self._lanes, f"int{self._lanes}"
         part = f"b * {self._parts} + part" if self._parts > 1 else "b"
         for r in range(count):
             at = f"(m + {r}) * {s.blocks * self._parts} + {part}"
-            code.add(f"const short16 begin{r} = as_short16((int8)(begin[{at}]));")
+            begin = f"({kind})(begin[{at}])"
+            sums, begin = (kind, begin) if self._quads else ("short16", f"as_short16({begin})")
+            code.add(f"const {sums} begin{r} = {begin};")
             at = f"(m + {r}) * {self._words * 2} + ({part}) * {self._part // EACH * 2}"
             code.add(f"const int* x{r} = bytes + {at};")
-            code.add(*(f"short16 a{r}_{v} = begin{r};" for v in vectors))
+            code.add(*(f"{sums} a{r}_{v} = begin{r};" for v in vectors))
         for i in range(self._part // EACH):
             code.open("")
             if self.fetches:
-                code.add(*fetch_ahead("w", i * s.panel, self._units.vectors * LANES))
+                code.add(*fetch_ahead("w", i * s.panel, self._units.vectors * lanes))
             for v in vectors:
-                at = str(i * s.panel + v * LANES)
-                code.add(f"const int8 w{v} = {load('w', at, 1, LANES, 'int32')};")
-                code.add(f"const int8 even{v} = w{v} & 0x0f0f0f0f;")
-                code.add(f"const int8 odd{v} = (w{v} >> 4) & 0x0f0f0f0f;")
+                at = str(i * s.panel + v * lanes)
+                code.add(f"const {kind} w{v} = {load('w', at, 1, lanes, 'int32')};")
+                code.add(f"const {kind} even{v} = w{v} & 0x0f0f0f0f;")
+                code.add(f"const {kind} odd{v} = (w{v} >> 4) & 0x0f0f0f0f;")
             for r in range(count):
                 for j, half in enumerate(("even", "odd")):
-                    code.add(f"const int8 x{r}_{j} = (int8)(x{r}[{2 * i + j}]);")
-                    code.add(*(f"a{r}_{v} += ol_bytes({half}{v}, x{r}_{j});" for v in vectors))
+                    code.add(f"const {kind} x{r}_{j} = ({kind})(x{r}[{2 * i + j}]);")
+                    code.add(
+                        *(
+                            self._add_products(f"a{r}_{v}", half + str(v), f"x{r}_{j}")
+                            for v in vectors
+                        )
+                    )
             code.close()
         code.add(f"w += {self._part // EACH * s.panel};")
 
+    def _add_products(self, sums: str, weights: str, inputs: str) -> str:
+        """Statement that adds the products of bytes."""
+        if self._quads:
+            return f"{sums} = ol_quads({sums}, {weights}, {inputs});"
+        return f"{sums} += ol_bytes({weights}, {inputs});"
+
     def _write_block_end(self, count: int) -> None:
         """t: the sums of block b times its scales and the inputs' factors, added to the totals."""
-        code, s = self.code, self._sizes
+        code, s, lanes, kind = self.code, self._sizes, self._lanes, f"float{self._lanes}"
+        sums = "a" if self._quads else "d"
         if self.fetches:
             code.add(f"__global const float* own = scales + b * {s.panel};")
-            code.add(*fetch_ahead("own", 0, self._units.vectors * LANES))
+            code.add(*fetch_ahead("own", 0, self._units.vectors * lanes))
         for v in range(self._units.vectors):
-            at = f"b * {s.panel} + {v * LANES}"
-            code.add(f"const float8 scale{v} = {load('scales', at, 1, LANES)};")
+            at = f"b * {s.panel} + {v * lanes}"
+            code.add(f"const {kind} scale{v} = {load('scales', at, 1, lanes)};")
             if self._zeros:
-                zero = load("zeros", at, 1, LANES, "uint8")
-                code.add(f"const float8 zero{v} = 8.0f - convert_float8({zero});")
+                zero = load("zeros", at, 1, lanes, "uint8")
+                code.add(f"const {kind} zero{v} = 8.0f - convert_{kind}({zero});")
         for r in range(count):
             code.add(f"const float factor{r} = factors[(m + {r}) * {s.blocks} + b];")
             if self._zeros:
-                code.add(f"const float8 sum{r} = (float8)(sums[(m + {r}) * {s.blocks} + b]);")
+                code.add(f"const {kind} sum{r} = ({kind})(sums[(m + {r}) * {s.blocks} + b]);")
             for v in range(self._units.vectors):
-                value = f"convert_float8(d{r}_{v})"
+                value = f"convert_{kind}({sums}{r}_{v})"
                 if self._zeros:
                     value = f"mad(zero{v}, sum{r}, {value})"
                 code.add(f"t{r}_{v} = mad(scale{v} * factor{r}, {value}, t{r}_{v});")

@@ -291,6 +291,8 @@ def _emit_preamble(body: str, target: Target) -> str:
         lines.append(INLINED_MAD)
     if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
+    if "ol_quads" in body:
+        lines += [f"#define {target.quad_sums}", _text("vnni.cl")]
     if "double" in body:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     if "ol_" in body:
