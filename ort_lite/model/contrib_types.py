@@ -46,6 +46,26 @@ def infer_contrib_types(
     return (*inferred, *(None,) * count)[:count]
 
 
+def infer_simple_types(
+    node: Node, input_types: Sequence[ValueType | None]
+) -> tuple[ValueType | None, ...]:
+    """As `infer_contrib_types`, of an operator of ONNX that stands between contrib operators.
+
+    onnx's inference finds the same, but would have to run again after each contrib operator of a
+    chain. Operators that are less simple have no type here.
+    """
+    types = [inferred if isinstance(inferred, TensorType) else None for inferred in input_types]
+    rule = _SIMPLE.get(node.op_type)
+    inferred = rule(node, types) if rule is not None and not _names_type(node) else ()
+    count = len(node.outputs)
+    return (*inferred, *(None,) * count)[:count]
+
+
+def _names_type(node: Node) -> bool:
+    """Whether an attribute of (De)QuantizeLinear sets the type of its elements."""
+    return "output_dtype" in node.attributes
+
+
 def _at(types: Types, index: int) -> TensorType | None:
     return types[index] if index < len(types) else None
 
@@ -69,6 +89,14 @@ def _int(node: Node, name: str, default: int = 0) -> int:
     attribute = node.attributes.get(name)
     value = attribute.value if attribute is not None else default
     return value if isinstance(value, int) else default
+
+
+def _ints(node: Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    attribute = node.attributes.get(name)
+    value = attribute.value if attribute is not None else None
+    if not isinstance(value, tuple) or not all(isinstance(each, int) for each in value):
+        return default
+    return tuple(each for each in value if isinstance(each, int))
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -142,7 +170,10 @@ def _rule_without_shape(like: int = 0, more: int = 0) -> Rule:
 
 
 def _windows(like: int, weights: int | None = None) -> Rule:
-    """Windows over space: the batch is kept, channels too or as many as there are filters."""
+    """Windows over space: the batch is kept, channels too or as many as there are filters.
+
+    Sizes in space are known of convolutions whose padding is written out.
+    """
 
     def rule(node: Node, types: Types) -> Types:
         shape = _shape(types, 0)
@@ -150,15 +181,41 @@ def _windows(like: int, weights: int | None = None) -> Rule:
             return (_tensor_type(_at(types, like), None),)
         last = bool(_int(node, "channels_last", int(node.op_type == "NhwcMaxPool")))
         channels: Dim = shape[-1] if last else shape[1]
+        pooled: Dim = 1 if node.op_type.endswith("GlobalAveragePool") else None
+        space = (pooled,) * (len(shape) - 2)
         if weights is not None:
             filters = _shape(types, weights)
             channels = filters[0] if filters else None
-        pooled: Dim = 1 if node.op_type == "QLinearGlobalAveragePool" else None
-        space = (pooled,) * (len(shape) - 2)
+            if filters and len(filters) == len(shape):
+                space = _slid(node, shape[1:-1] if last else shape[2:], filters[2:])
         kept = (shape[0], *space, channels) if last else (shape[0], channels, *space)
         return (_tensor_type(_at(types, like), kept),)
 
     return rule
+
+
+def _slid(node: Node, space: tuple[Dim, ...], kernel: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Sizes of a convolution's output in space; None where they are not known: Conv-11."""
+    rank = len(space)
+    strides, dilations = (_ints(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    pads = _ints(node, "pads", (0,) * (2 * rank))
+    auto_pad = node.attributes.get("auto_pad")
+    if auto_pad is not None and auto_pad.value != b"NOTSET":
+        return (None,) * rank
+    if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank) or min(strides) < 1:
+        return (None,) * rank
+    sizes: list[Dim] = []
+    for axis, (size, width) in enumerate(zip(space, kernel, strict=True)):
+        if not isinstance(width, int):
+            sizes.append(None)
+            continue
+        more = pads[axis] + pads[axis + rank] - dilations[axis] * (width - 1)
+        if not more and strides[axis] == 1:
+            sizes.append(size)  # a symbol, too
+        else:
+            steps = (size + more - 1) // strides[axis] + 1 if isinstance(size, int) else 0
+            sizes.append(steps if steps > 0 else None)
+    return tuple(sizes)
 
 
 def _quantized_concat(node: Node, types: Types) -> Types:
@@ -326,3 +383,26 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 """Every contrib operator that the CPU EP has a kernel for."""
+
+_SIMPLE: Mapping[str, Rule] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                *("Clip", "Elu", "Erf", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu"),
+                *("LogSoftmax", "Neg", "Relu", "Sigmoid", "Softmax", "Softplus", "Tanh"),
+            ),
+            _same_type(),
+        ),
+        **dict.fromkeys(("Add", "Div", "Mul", "Sub"), _elements_of(0, 0, 1)),
+        "Conv": _windows(0, 1),
+        "DequantizeLinear": _elements_of(1, 0),
+        "GlobalAveragePool": _windows(0),
+        "MatMul": _matrix(),
+        "QLinearConv": _windows(7, 3),
+        "QLinearMatMul": lambda _, types: (
+            _tensor_type(_at(types, 7), _product(_shape(types, 0), _shape(types, 3))),
+        ),
+        "QuantizeLinear": _quantize,
+    }
+)
+"""By operator of ONNX."""

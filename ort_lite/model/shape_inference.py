@@ -19,7 +19,7 @@ from ort_lite.model.ceil_pools import (
     is_ceil_pool,
     show_ceil_pools,
 )
-from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
+from ort_lite.model.contrib_types import infer_contrib_types, infer_simple_types, is_contrib
 from ort_lite.model.declarations import fill_types, loosen_shapes, show_outputs
 from ort_lite.model.declared_types import contradict, merge_types, remove_declarations, says_more
 from ort_lite.model.graph import declared_types
@@ -339,7 +339,10 @@ def _foreign_types(
     for name, tensor in graph.initializers.items():
         known[name] = TensorType(tensor.data_type, tensor.dims)
     infos = dict(seeds)
-    for node in filter(_is_foreign, graph.nodes):
+    for node in graph.nodes:
+        if not _is_foreign(node):
+            _pass_on(node, known)
+            continue
         computed: Sequence[ValueType | None] = (None,) * len(node.outputs)
         if is_ceil_pool(node):
             computed = infer_ceil_pool(node, [known.get(name) for name in node.inputs])
@@ -356,6 +359,18 @@ def _foreign_types(
                 infos[name] = ValueInfo(name, best)
                 known[name] = best
     return infos
+
+
+def _pass_on(node: Node, known: dict[str, ValueType]) -> None:
+    """Note what a node of ONNX makes of types that inference has not seen yet.
+
+    So a chain of operators of both kinds is known after one round, unless others are in it.
+    """
+    inferred = infer_simple_types(node, [known.get(name) for name in node.inputs])
+    for name, value_type in zip(node.outputs, inferred, strict=True):
+        old = known.get(name)
+        if name and value_type is not None and (old is None or says_more(value_type, old)):
+            known[name] = value_type
 
 
 def inference_error(text: str) -> OrtLiteError | None:

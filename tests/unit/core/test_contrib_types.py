@@ -86,3 +86,57 @@ def test_types_of_contrib_and_onnx_operators_follow_from_each_other() -> None:
     }"""
     (found,) = output_types(onnx.parser.parse_model(text).SerializeToString())
     assert found.shape == (4, 2)
+
+
+def test_a_long_chain_of_both_kinds_has_sizes() -> None:
+    """Longer than the rounds in which both kinds of inference alternate."""
+    steps = "\n".join(
+        f"""q{i} = QuantizeLinear(x{i}, scale, zero)
+        s{i} = com.microsoft.QLinearSigmoid(q{i}, scale, zero, scale, zero)
+        d{i} = DequantizeLinear(s{i}, scale, zero)
+        c{i} = com.microsoft.FusedConv <pads = [1, 1, 1, 1], strides = [1, 1]> (d{i}, w)
+        h{i} = HardSigmoid(c{i})
+        x{i + 1} = Mul(c{i}, h{i})"""
+        for i in range(40)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3, 5, 7] x0, float[3, 3, 3, 3] w) => (x40)
+    <float scale = {{0.5}}, uint8 zero = {{7}}> {{
+      {steps}
+    }}"""
+    (found,) = output_types(onnx.parser.parse_model(text).SerializeToString())
+    assert found == TensorType(1, (2, 3, 5, 7))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"pads": [1, 0, 2, 1], "strides": [2, 1]},
+        {"dilations": [2, 1], "group": 2},
+        {"strides": [3, 3]},
+        {"auto_pad": "SAME_UPPER"},
+    ],
+    ids=["plain", "padded", "wide", "strides", "auto_pad"],
+)
+def test_a_fused_convolution_has_the_sizes_of_conv(fields: dict[str, Any]) -> None:
+    x, w = (2, 4, 9, 11), (6, 4 // fields.get("group", 1), 3, 2)
+    shapes = []
+    for op, domain in (("Conv", ""), ("FusedConv", CONTRIB)):
+        node = onnx.helper.make_node(op, ["x", "w"], ["y"], domain=domain, **fields)
+        infos = [onnx.helper.make_tensor_value_info(n, 1, s) for n, s in (("x", x), ("w", w))]
+        made = onnx.helper.make_tensor_value_info("y", 1, None)
+        graph = onnx.helper.make_graph([node], "one", infos, [made])
+        opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(CONTRIB, 1)]
+        model = onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets)
+        shapes.append(output_types(model.SerializeToString())[0].shape)
+    expected, (*kept, height, width) = shapes
+    assert tuple(kept) == expected[:2]
+    assert (height, width) == ((None, None) if "auto_pad" in fields else expected[2:])
+
+
+def test_sizes_that_no_window_fits_are_not_known() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[1, 1, 2, N] x, float[1, 1, 3, 1] w) => (y) { y = com.microsoft.FusedConv(x, w) }"""
+    (found,) = output_types(onnx.parser.parse_model(text).SerializeToString())
+    assert found.shape == (1, 1, None, "N")
