@@ -40,8 +40,11 @@ MAX_DEPTH = 64
 INLINE_ROUNDS = 12
 """A branch that comes out tells inference more, and so settles the conditions of other branches: so
 often they are looked at again."""
-SIZE_ROUNDS = 4
-"""Constants of sizes that are computed from constants, and so on."""
+SIZE_ROUNDS = 16
+"""Constants decide the sizes of others, and a layer's sizes those of the next layer: so often types
+are inferred again, while that settles any."""
+SLOW_ROUNDS = 4
+"""From then on a round has to settle a tenth of what is left, for inference is not cheap."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -103,7 +106,7 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
         model = replace(model, graph=graph)
     model = _apply_all(model, settings, fired)
     if not plain and settings.infer is not None:
-        model = _size_constants(model, settings, settings.infer, fired)
+        model = _settle_sizes(model, settings, settings.infer, fired)
     if not plain and settings.infer is not None and inline_if.NAME not in settings.disabled:
         model = _inline_ifs(model, settings, settings.infer, fired)
     for name, count in fired.items():
@@ -124,35 +127,43 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
     return model if graph is model.graph else replace(model, graph=graph)
 
 
-def _size_constants(
+def _settle_sizes(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
-    """`model` after inference again, where folded constants decide the sizes of others.
+    """`model` after inference again, where folded constants decide sizes.
 
-    PyTorch pads with ConstantOfShape of a size that is computed; it is known once that is folded.
+    PyTorch pads with ConstantOfShape of a size that is computed, and computes positions from the
+    sizes of windows; inference knows these once the constants before them are folded.
     """
-    settings = replace(settings, all_inferred=False)
-    for _ in range(SIZE_ROUNDS):
-        before = _unsized_constants(model.graph)
-        if not before:
+    enough = 0
+    for number in range(SIZE_ROUNDS):
+        before = _unsettled_sizes(model.graph)
+        if not before or (number > SLOW_ROUNDS and len(before) > enough):
             break
+        enough = len(before) * 9 // 10
         inferred = infer(model)
-        if _unsized_constants(inferred.graph) == before:
+        if _unsettled_sizes(inferred.graph) == before:
             break
         model = _apply_all(inferred, settings, fired)
     return model
 
 
-def _unsized_constants(graph: GraphDef) -> set[str]:
-    """Results of unknown shape that are computed from constants alone."""
+def _unsettled_sizes(graph: GraphDef) -> set[str]:
+    """Values of unknown shape that are computed from constants alone, or that Shape reads.
+
+    The latter only where all inputs have known shapes, so that every Shape could be a constant.
+    """
     constants = graph.initializers.keys() - {info.name for info in graph.inputs}
-    return {
+    names = {
         name
         for node in graph.nodes
         if all(not name or name in constants for name in node.inputs)
         for name in node.outputs
-        if name and not _has_fixed_shape(graph.value_info.get(name))
+        if name
     }
+    if all(map(_has_fixed_shape, graph.inputs)):
+        names |= {node.inputs[0] for node in graph.nodes if node.op_type == "Shape"}
+    return {name for name in names if not _has_fixed_shape(graph.value_info.get(name))}
 
 
 def _has_fixed_shape(info: ValueInfo | None) -> bool:

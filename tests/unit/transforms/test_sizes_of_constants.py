@@ -60,3 +60,19 @@ def test_a_selection_of_nothing_is_folded() -> None:
     )
     ran = agrees(proto, X)
     assert "NonZero" not in ran.left
+
+
+def test_sizes_of_one_layer_settle_those_of_the_next() -> None:
+    """As where windows of an image are halved in each layer, by division of what Shape returns."""
+    layers = " ".join(
+        f"s{i} = Shape(x{i}) n{i} = Gather(s{i}, one) h{i} = Div(n{i}, two) "
+        f"e{i} = Unsqueeze(h{i}, zero) x{i + 1} = Slice(x{i}, zero, e{i}, axis)"
+        for i in range(6)
+    )
+    proto = parsed(
+        f"""g (float[3, 64] x0) => (float[a, b] x6)
+        <int64 one = {{1}}, int64 two = {{2}}, int64[1] zero = {{0}}, int64[1] axis = {{1}}> {{
+        {layers} }}"""
+    )
+    ran = agrees(proto, {"x0": floats(3, 64)})
+    assert ran.left == ["Slice"] * 6
