@@ -46,7 +46,7 @@ _CALLS: Mapping[str, int] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv"), 7),
     **dict.fromkeys(("MaxPool", "AveragePool", "Resize", "Pad", "GridSample"), 6),
     **dict.fromkeys(("LayerNormalization", "DynamicQuantizeLinear", "BatchNormalization"), 5),
-    **dict.fromkeys(("QLinearMatMul", "MatMulInteger", "Softmax", "LogSoftmax"), 3),
+    **dict.fromkeys(("QLinearMatMul", "QGemm", "MatMulInteger", "Softmax", "LogSoftmax"), 3),
     **dict.fromkeys(("Slice", "Concat", "Split", "Gather", "Where"), 2),
 }
 """Calls of a library of arrays that an operator takes, for those that take more than one."""
@@ -268,7 +268,7 @@ def _transposed_convolution(graph: Graph, index: int, out: int) -> tuple[int, in
 _PRODUCTS: Mapping[str, Callable[[Graph, int, int], tuple[int, int]]] = {
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"), _matrix_product),
     **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matrix_product),
-    "Gemm": _gemm,
+    **dict.fromkeys(("Gemm", "QGemm"), _gemm),
     **dict.fromkeys(("Conv", "ConvInteger", "FusedConv"), _convolution(1)),
     "QLinearConv": _convolution(3),
     "ConvTranspose": _transposed_convolution,

@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64
-QUANTIZED = ("QuantizeLinear", "QLinear")
+QUANTIZED = ("QuantizeLinear", "QLinear", "QGemm")
 """Parts of the names of operators that a quantised model has, unless its weights alone are."""
 
 

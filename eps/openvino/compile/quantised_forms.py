@@ -1,6 +1,7 @@
 """Writes operators of com.microsoft on quantised tensors out in operators on floats.
 
-eps/openvino/support/quantised_forms.py says which, and when.
+eps/openvino/support/quantised_forms.py says which, and when; products are written by
+quantised_products.py.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ctx_formats.onnx_model import Attribute, AttributeType, DataType
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.support.node_facts import element_type_of, shape_of
 from eps.openvino.support.quantised_forms import DOMAIN, FORMS
+from eps.openvino.support.quantised_products import is_quantised_product
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ def write_out_forms(definition: GraphDef, graph: Graph) -> GraphDef:
     for node in definition.nodes:
         if is_quantised_form(node):
             forms.write_out(node)
+        elif is_quantised_product(graph, node):
+            from eps.openvino.compile.quantised_products import write_out_product  # noqa: PLC0415 - lazy: rare
+
+            write_out_product(node, graph, writer)
         else:
             writer.nodes.append(node)
     return writer.finish(definition)
@@ -44,7 +50,7 @@ def write_out_forms(definition: GraphDef, graph: Graph) -> GraphDef:
 
 def write_out_graph(graph: Graph) -> Graph:
     """The graph that `write_out_forms` makes; `graph` itself where it has none of the operators."""
-    if not any(map(is_quantised_form, graph.nodes)):
+    if not any(is_quantised_form(n) or is_quantised_product(graph, n) for n in graph.nodes):
         return graph
     from ort_lite.ep import Graph as Written  # noqa: PLC0415 - lazy: reload
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 QUANTIZATION = "DynamicQuantizeLinear"
-QUANTISED_FORMS = "QLinear"
+QUANTISED_FORMS = ("QLinear", "QGemm")
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"

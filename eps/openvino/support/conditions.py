@@ -163,12 +163,6 @@ def _check_conv(node: NodeFacts) -> str:
     return ""
 
 
-def _check_linear_conv(node: NodeFacts) -> str:
-    """Seen with 2026.4.1: of a scale for each filter, which the front end applies along axis 1."""
-    shape = node.shape(4)
-    return "" if shape == () else "scales by filter are applied to the channels of the input"
-
-
 def _check_modulo(node: NodeFacts) -> str:
     wrong = not node.number("fmod", 0) and node.elem_type(0) in FLOATS
     return "cannot convert fmod=0 on floats" if wrong else ""
@@ -245,7 +239,6 @@ CONDITIONS: Mapping[str, Condition] = {
     "PRelu": _check_prelu,
     "Pad": _check_pad,
     "QuantizeLinear": _check_quantize,
-    "QLinearConv": _check_linear_conv,
     "RNN": _check_rnn,
     "ReduceMax": _check_extreme,
     "ReduceMin": _check_extreme,

@@ -10,6 +10,7 @@ from eps.openvino.support.integers import integer_problem
 from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
 from eps.openvino.support.quantised_forms import is_quantised_form, quantised_problem
+from eps.openvino.support.quantised_products import is_quantised_product, product_problem
 from eps.openvino.support.shown_by_tests import SHOWN_BY_TESTS
 from ort_lite.ep import Capability, element_text, type_text
 
@@ -91,6 +92,8 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
         return _type_problem(facts) or (problem and f"OpenVINO: {problem}")
     if is_quantised_form(facts):
         return _type_problem(facts) or quantised_problem(facts, table)
+    if is_quantised_product(facts.graph, node):
+        return _type_problem(facts) or product_problem(facts, table)
     return (
         table.problem(node.domain, node.op_type, facts.opset)
         or _type_problem(facts)
@@ -109,7 +112,7 @@ def _npu_problem(facts: NodeFacts, table: NpuTable) -> str:
 
 def _quotient_problem(facts: NodeFacts) -> str:
     """Written out for a CPU (compile/exact_quotients.py); elsewhere steps are off by one."""
-    if is_quantised_form(facts):
+    if is_quantised_form(facts) or is_quantised_product(facts.graph, facts.node):
         return f"OpenVINO: {facts.node.op_type} is written out for CPUs alone"
     if facts.node.domain or facts.node.op_type != "DynamicQuantizeLinear":
         return ""

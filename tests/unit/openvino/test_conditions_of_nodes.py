@@ -165,4 +165,4 @@ def test_scales_by_filter_are_not_applied_to_channels(scales: tuple[int, ...]) -
     theirs = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     difference = ours.run(None, {"x": x})[0].astype(np.int32) - theirs.run(None, {"x": x})[0]
     assert abs(difference).max() <= 1
-    assert (ours.explain().partitions[0].ep == "OpenVINOExecutionProvider") == (not scales)
+    assert ours.explain().partitions[0].ep == "OpenVINOExecutionProvider"
