@@ -16,6 +16,7 @@ QUANTISED_FORMS = ("QLinear", "QGemm")
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
+HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
@@ -83,6 +84,12 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         from eps.openvino.compile.ceil_pools import write_out_ceil_pools  # noqa: PLC0415 - lazy: rare
 
         definition = write_out_ceil_pools(definition, graph)
+    if not ieee and any(node.op_type == HARD_SIGMOID for node in graph.nodes):
+        from eps.openvino.compile.hard_swish import join_hard_swish  # noqa: PLC0415 - lazy: rare
+
+        written = join_hard_swish(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO adds it to a convolution")
+        definition = written
     definition, lines = _rewrite_for(kind, definition, graph)
     return Rewritten(definition, quotients, (*notes, *lines))
 
