@@ -115,12 +115,14 @@ class RunEstimate:
 
     Attributes:
         shared: What several threads can share.
+        calls: Of `shared`, calls of kernels, which threads do not share.
         sequential: Of the steps of recurrences, which wait for each other.
         largest_step: Multiplications and additions of the largest step, 0 without any.
         free: Whether the shape of some value is not known before the run; sizes are assumed then.
     """
 
     shared: float
+    calls: float
     sequential: float
     largest_step: int
     free: bool
@@ -138,7 +140,7 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
         return None
     folded = find_folded(graph)
     slow = replace(costs, product_rate=costs.product_rate * RATE_OF_STEPS)
-    shared = sequential = 0.0
+    shared = calls = sequential = 0.0
     largest_step = 0
     for index in range(len(graph.nodes)):
         if index in folded:
@@ -149,10 +151,11 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
             return None
         together, steps = _split_steps(work)
         shared += together.microseconds(costs)
+        calls += NodeWork(calls=together.calls, free=together.free).microseconds(costs)
         if steps is not None:
             sequential += steps.microseconds(slow)
             largest_step = max(largest_step, work.stepped // work.steps)
-    return RunEstimate(shared, sequential, largest_step, free)
+    return RunEstimate(shared, calls, sequential, largest_step, free)
 
 
 def _split_steps(work: NodeWork) -> tuple[NodeWork, NodeWork | None]:

@@ -42,6 +42,15 @@ class NodeWriter:
         self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
         return output
 
+    def add_many(
+        self, op_type: str, *inputs: str, count: int, **attributes: float | tuple[int, ...]
+    ) -> tuple[str, ...]:
+        """A node of `count` outputs; their names."""
+        outputs = tuple(self._find_name(op_type) for _ in range(count))
+        fields = {key: _attribute(key, value) for key, value in attributes.items()}
+        self.nodes.append(Node(op_type, inputs, outputs, attributes=fields))
+        return outputs
+
     def integers(self, *values: int, scalar: bool = False) -> str:
         """An int64 constant of one dimension, or of none."""
         dims = () if scalar else (len(values),)

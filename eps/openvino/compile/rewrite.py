@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = ("QLinear", "QGemm")
+GATHER = "Gather"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
@@ -107,6 +108,12 @@ def _rewrite_for(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDe
 
         written = write_out_sums(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO would sum by way of int32")
+        definition = written
+    if kind == "CPU" and any(node.op_type == GATHER for node in graph.nodes):
+        from eps.openvino.compile.unrolled_gathers import split_rows  # noqa: PLC0415 - lazy: rare
+
+        written = split_rows(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
         definition = written
     if kind == "NPU" and any(node.op_type == SPACE_TO_DEPTH for node in graph.nodes):
         from eps.openvino.compile.space_to_depth import write_out_batches  # noqa: PLC0415 - lazy: rare

@@ -42,5 +42,5 @@ def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
     if not work.free and work.shared + work.sequential <= most:
         return True
     largest = work.largest_step * (FREE_ROWS if work.free else 1)
-    is_stepping = work.shared <= SHARE_OF_STEPS * work.sequential
-    return is_stepping and largest <= LARGEST_STEP
+    is_stepping = work.shared - work.calls <= SHARE_OF_STEPS * work.sequential
+    return is_stepping and 0 < largest <= LARGEST_STEP

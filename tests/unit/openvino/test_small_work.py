@@ -77,6 +77,18 @@ def test_steps_that_wait_for_each_other_run_on_one_thread(
     assert runs_on_one_thread(recurrence(op, 64, sizes=sizes))
 
 
+def test_small_nodes_behind_the_steps_do_not_ask_for_threads() -> None:
+    """As in a streaming model: what calls of kernels cost, a second thread does not save."""
+    proto = recurrence("GRU", 64, sizes=("time", 1))
+    (output,) = proto.graph.output
+    name = output.name
+    for number in range(8):
+        proto.graph.node.append(helper.make_node("Tanh", [name], [f"small{number}"]))
+        name = f"small{number}"
+    output.CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+    assert runs_on_one_thread(proto)
+
+
 @pytest.mark.parametrize(
     ("proto", "options"),
     [
