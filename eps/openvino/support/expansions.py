@@ -2,37 +2,51 @@
 
 OpenVINO moves a Broadcast behind the elementwise node that reads it, and computes the shape there
 as the maximum of both shapes. Where one has a dimension of 0 and the other of 1, the result has 1,
-and its elements are not the model's. A Concat of several such values writes beyond its memory. Pad
-computes such a value as ONNX does.
+and its elements are not the model's. A Concat of several such values writes beyond its memory. A
+Broadcast does not move behind Pad, NonZero and Reshapes to another rank, which compute such a value
+as ONNX does.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.openvino.support.node_facts import shape_of
 from ort_lite.ep import may_contain_zero
 
 if TYPE_CHECKING:
+    from ctx_formats.onnx_model import Node
     from eps.openvino.support.node_facts import NodeFacts
+    from ort_lite.ep import Graph
 
 
 def check_expansion(node: NodeFacts) -> str:
     """Decline a shape whose elements are not all known to be other than zero."""
     shape = node.node.inputs[-1]
-    if _is_read_by_pads(node):
+    if _stays_in_front(node):
         return ""
     if may_contain_zero(node.graph, shape):
         return f"'{shape}' may contain a zero, and values without elements are expanded wrong"
     return ""
 
 
-def _is_read_by_pads(node: NodeFacts) -> bool:
-    """Whether the value goes to Pad alone, which OpenVINO moves no Broadcast behind."""
+def _stays_in_front(node: NodeFacts) -> bool:
+    """Whether only nodes read the value that OpenVINO moves no Broadcast behind."""
     graph, (name,) = node.graph, node.node.outputs
-    readers = graph.consumers(name)
+    readers = [graph.nodes[reader] for reader in graph.consumers(name)]
     is_output = any(info.name == name for info in graph.outputs)
-    return (
-        bool(readers)
-        and not is_output
-        and all(graph.nodes[reader].op_type == "Pad" for reader in readers)
-    )
+    return bool(readers) and not is_output and all(_is_fixed(graph, each) for each in readers)
+
+
+def _is_fixed(graph: Graph, reader: Node) -> bool:
+    """Whether a node is none that OpenVINO passes a Broadcast through, or takes out."""
+    if reader.domain or reader.op_type in ("NonZero", "Pad"):
+        return not reader.domain
+    if reader.op_type != "Reshape":
+        return False
+    before, after = (shape_of(graph, name) for name in (reader.inputs[0], reader.outputs[0]))
+    if before is None or after is None or len(before) == len(after):
+        return False
+    # Two Reshapes become one, which may be to the rank before.
+    behind = (graph.nodes[each] for each in graph.consumers(reader.outputs[0]))
+    return all(each.op_type not in ("Reshape", "Squeeze", "Unsqueeze") for each in behind)

@@ -119,3 +119,54 @@ def test_a_value_without_elements_that_is_padded_is_openvinos() -> None:
             (right,) = onnxruntime.InferenceSession(data).run(None, feed)
             (result,) = session.run(None, feed)
             np.testing.assert_array_equal(result, right)
+
+
+def reshaped(body: str) -> bytes:
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[1, 1, 4] x, int64[1] p) => (float[m, n] y)
+        <int64[1] one = {{1}}, int64[1] four = {{4}}, int64[1] less = {{-1}},
+         int64[3] cube = {{-1, 1, 4}}, int64[2] flat = {{-1, 4}}, float half = {{0.5}}>
+        {{ s = Concat<axis = 0>(p, one, four) e = Expand(x, s) {body} }}"""
+    )
+    return proto.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("r = Reshape(e, flat) y = Add(r, half)", False),
+        ("r = Reshape(e, flat) b = Reshape(r, cube) c = Add(b, half) y = Reshape(c, flat)", True),
+        ("r = Reshape(e, cube) c = Add(r, half) y = Reshape(c, flat)", True),
+    ],
+    ids=["to another rank", "there and back", "to the same rank"],
+)
+def test_an_expansion_that_is_reshaped_has_right_elements(body: str, *, stays: bool) -> None:
+    """As in Swin of free shapes: windows of an image, as many as a division says."""
+    data = reshaped(body)
+    with start(data) as session:
+        session.disable_fallback()
+        assert ("Expand" in nodes_of(session, CPU)) is stays
+        for size in (2, 0, 1, 0, 3):
+            feed = {"x": np.ones((1, 1, 4), np.float32), "p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            assert result.shape == right.shape
+            np.testing.assert_array_equal(result, right)
+
+
+def test_indices_of_as_many_ones_as_a_run_says_are_openvinos() -> None:
+    """PyTorch's older arange."""
+    data = model(
+        "c = ConstantOfShape<value = int64[1] {1}>(p) i = NonZero(c) f = Cast<to = 1>(i) "
+        "t = Transpose<perm = [1, 0]>(f) s = ReduceSum<keepdims = 0>(x) y = Mul(t, s)"
+    )
+    with start(data) as session:
+        session.disable_fallback()
+        assert not nodes_of(session, CPU)
+        for size in (2, 0, 1, 0, 3):
+            feed = {"x": np.ones((1, 4), np.float32), "p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            assert result.shape == right.shape
+            np.testing.assert_array_equal(result, right)
