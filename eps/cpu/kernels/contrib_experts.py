@@ -160,6 +160,8 @@ def _experts(info: KernelInfo) -> KernelFn:
 def _mix(rows: Array, route: tuple[Array, Array], compute: Callable[[int, Array], Array]) -> Array:
     """The weighted sum of each token's experts, as float32 [tokens, hidden].
 
+    As by ONNX Runtime's CPU, experts whose share is 0, negative or NaN are left out.
+
     Args:
         rows: Tokens [tokens, hidden].
         route: Experts of each token and their shares, see `_route`.
@@ -168,7 +170,7 @@ def _mix(rows: Array, route: tuple[Array, Array], compute: Callable[[int, Array]
     experts, shares = route
     result = np.zeros(rows.shape, np.float32)
     for expert in np.unique(experts):
-        tokens, places = np.nonzero(experts == expert)
+        tokens, places = np.nonzero((experts == expert) & (shares > 0))
         result[tokens] += shares[tokens, places, None] * compute(int(expert), rows[tokens])
     return result
 

@@ -170,6 +170,28 @@ def test_of_equal_scores_the_last_expert_is_taken(tokens: int) -> None:
     check(nodes, {})
 
 
+@pytest.mark.parametrize("provider", ["OpenCLExecutionProvider", "CPUExecutionProvider"])
+@pytest.mark.parametrize("tokens", [4, 24])
+def test_experts_without_a_positive_share_are_left_out(tokens: int, provider: str) -> None:
+    """As by onnxruntime: shares that are 0, negative or NaN, of the input or of their softmax."""
+    nodes = NodeSet()
+    for normalises in (0, 1):
+        inputs = draw_experts((tokens, 5, 64, 96), mixing=True)
+        shares, common = inputs[14], {"k": 3, "activation_type": "relu"}
+        assert shares is not None
+        shares[0], shares[1], shares[2, ::2], shares[3, 1] = 0, np.nan, -0.5, -0.0
+        add(nodes, inputs, normalize_routing_weights=normalises, **common)
+        inputs = draw_experts((tokens, 5, 64, 96))
+        for row, score in enumerate((np.nan, np.inf, -np.inf)):
+            inputs[1][row] = score
+        add(nodes, inputs, normalize_routing_weights=normalises, **common)
+    session = ort.InferenceSession(nodes.model.SerializeToString(), providers=[provider])
+    assert {node.ep for part in session.explain().partitions for node in part.nodes} == {provider}
+    found = session.run(None, nodes.feeds)
+    for mine, theirs in zip(found, nodes.run_elsewhere(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("tokens", [1, 24])
 def test_only_the_weights_of_chosen_experts_are_read(tokens: int) -> None:
     """Those of the others are NaN, which the sums would be, too."""
@@ -214,6 +236,9 @@ DECLINED = [
     ({"use_sparse_mixer": 1}, {}, "a sparse mixer"),
     ({"weights_prepacked": 1}, {}, "weights in another order"),
     ({"k": 9}, {}, "the best 9 of 5 experts"),
+    ({"k": "two"}, {}, "attribute k is 'two'"),
+    ({"use_sparse_mixer": "yes"}, {}, "attribute use_sparse_mixer is 'yes'"),
+    ({"activation_type": 3}, {}, "attribute activation_type is 3"),
     ({"activation_type": "swiglu"}, {}, "swiglu_fusion 0 of 96 columns"),
     ({}, {8: 2}, "experts of three projections"),
     ({}, {15: 3}, "scales of weights that are floats"),
@@ -232,6 +257,13 @@ def test_other_forms_are_declined_with_a_reason(
     nodes = NodeSet()
     add(nodes, inputs, **{"k": 2, "activation_type": "relu", **attributes})
     assert reason in refusal_of(nodes)
+
+
+def test_experts_without_inner_columns_are_declined() -> None:
+    nodes = NodeSet()
+    inputs = [f32(7, 64), f32(7, 5), f32(5, 0, 64), None, f32(5, 64, 0)]
+    nodes.add("MoE", inputs, (2, 4), k=2, activation_type="relu", domain=CONTRIB)
+    assert "no inner columns" in refusal_of(nodes)
 
 
 def refusal_of(nodes: NodeSet) -> str:

@@ -138,7 +138,7 @@ def _packed_attention(node: NodeView) -> IrTensor:
     _refuse(node, {4: "past keys", 6: "a length of the past"})
     if node.attr("do_rotary", 0):
         raise Unsupported("Attention with rotary embedding")
-    x, heads = node.input(0), int(node.attr("num_heads"))
+    x, heads = node.input(0), node.required_int("num_heads")
     made = product(node, x, node.input(1))
     if node.has(2):
         made = node.pointwise(lambda a, b: call("add", a, b), [made, node.input(2)])
@@ -179,7 +179,7 @@ def _multi_head(node: NodeView) -> IrTensor:
     """com.microsoft MultiHeadAttention: queries, keys and values come apart."""
     node.require_float32(0)
     _refuse(node, {6: "past keys", 7: "past values", 8: "a length of the past", 9: "a cache"})
-    heads = int(node.attr("num_heads"))
+    heads = node.required_int("num_heads")
     if not (node.has(1) and node.has(2)) or len(node.input(0).shape) != 3:
         raise Unsupported("queries, keys and values packed into one")
     projections = [node.input(i) for i in range(3)]

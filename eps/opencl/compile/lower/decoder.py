@@ -42,14 +42,14 @@ def _matmul_nbits(node: NodeView) -> IrTensor:
     """MatMulNBits-1; its weights keep their bits in memory."""
     node.require_float32(0)
     bits, block = _bits(node), int(node.attr("block_size", 32))
-    depth, width = int(node.attr("K")), int(node.attr("N"))
+    depth, width = node.required_int("K"), node.required_int("N")
     if node.has(4):
         raise Unsupported("a group index for each row of weights")
     if block < 16 or block & (block - 1):
         raise Unsupported(f"blocks of {block} weights")
     x, blocks = node.input(0), -(-depth // block)
-    if not x.shape or x.shape[-1] != depth:
-        raise Unsupported(f"an input of shape {list(x.shape)} for K = {depth}")
+    if not x.shape or x.shape[-1] != depth or width < 1:
+        raise Unsupported(f"an input of shape {list(x.shape)} for K = {depth}, N = {width}")
     weights = node.constant(1, "a weight of few bits")
     scales = node.constant(2, "the scale of a weight")
     if weights.dtype != np.uint8 or weights.size != width * blocks * block * bits // 8:
@@ -115,7 +115,7 @@ def _group_query_attention(node: NodeView) -> list[IrTensor]:
     """GroupQueryAttention-1 with caches of float32."""
     node.require_float32(0)
     _refuse_forms(node)
-    heads, groups = int(node.attr("num_heads")), int(node.attr("kv_num_heads"))
+    heads, groups = node.required_int("num_heads"), node.required_int("kv_num_heads")
     if groups < 1 or heads % groups:
         raise Unsupported(f"{heads} heads of queries for {groups} of keys")
     q, k, v = _split_packed(node, heads, groups)

@@ -126,10 +126,15 @@ def _mix(
     tokens = node.reshape(x, (router.shape[0], x.shape[-1]))
     gated = first.emit(node, tokens, picks, pairs=_has_pairs(node))
     results = second.emit(node, _activate(node, gated), picks, pairs=False)
-    parts = node.pointwise(
-        lambda a, b: call("mul", a, b), [results, node.reshape(shares, (*shares.shape, 1))]
-    )
+    parts = node.pointwise(_share, [results, node.reshape(shares, (*shares.shape, 1))])
     return node.reshape(reduce_axes(node, parts, "sum", (1,)), x.shape)
+
+
+def _share(result: Expr, share: Expr) -> Expr:
+    """Part of an expert; ONNX Runtime's CPU leaves out those whose share is not above 0, or NaN."""
+    zero = number(0, share)
+    taken = call("gt", share, zero, dtype="bool")
+    return call("where", taken, call("mul", result, share), zero, dtype=result.dtype)
 
 
 def _require_inputs(
@@ -147,6 +152,8 @@ def _require_inputs(
     fits = second.depth == _inner_size(node, width) and first.depth == depth
     if not fits or second.weights.shape[:2] != (experts, depth):
         raise Unsupported(f"weights {list(first.weights.shape)}, {list(second.weights.shape)}")
+    if not second.depth:
+        raise Unsupported("experts with no inner columns")
     if not x.size or router.shape != (x.size // depth, experts):
         raise Unsupported(f"scores {list(router.shape)} for tokens {list(x.shape)}")
     return x, router

@@ -64,9 +64,34 @@ class NodeView:
         return tuple(int(v) for v in self.constant(position, what).reshape(-1))
 
     def attr(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - as the model says
-        """An attribute as a Python value, or `default`."""
+        """An attribute as a Python value, or `default`, whose kind of value it has.
+
+        Raises:
+            Unsupported: The attribute is of another kind.
+        """
         attribute = self.node.attributes.get(name)
-        return default if attribute is None else attribute_value(attribute)
+        if attribute is None:
+            return default
+        value = attribute_value(attribute)
+        kinds: tuple[type, ...] = (object,)
+        if isinstance(default, str):
+            kinds = (str,)
+        elif isinstance(default, int | float):
+            kinds = (int, float)
+        if not isinstance(value, kinds):
+            raise Unsupported(f"attribute {name} is {value!r}")
+        return value
+
+    def required_int(self, name: str) -> int:
+        """An attribute without a default.
+
+        Raises:
+            Unsupported: The attribute is missing or is not a number.
+        """
+        value = self.attr(name)
+        if not isinstance(value, int):
+            raise Unsupported(f"attribute {name} is {value!r}")
+        return value
 
     def require_float32(self, *positions: int) -> None:
         """Refuse other element types."""

@@ -39,7 +39,7 @@ def standardise(node: NodeView, x: IrTensor, axes: Sequence[int], epsilon: float
 def _group_norm(node: NodeView) -> IrTensor:
     x, scale, bias = node.input(0), node.input(1), node.input(2)
     node.require_float32(0, 1, 2)
-    groups = int(node.attr("num_groups"))
+    groups = node.required_int("num_groups")
     n, channels = x.shape[:2]
     if groups < 1 or channels % groups:
         raise Unsupported(f"{channels} channels in {groups} groups")
@@ -131,7 +131,7 @@ def _lp_pool(node: NodeView) -> IrTensor:
 
 def _local_response(node: NodeView) -> IrTensor:
     """The sum over neighbouring channels is a product with a band of ones."""
-    x, size = node.input(0), int(node.attr("size"))
+    x, size = node.input(0), node.required_int("size")
     node.require_float32(0)
     if len(x.shape) < 3:
         raise Unsupported(f"LRN of rank {len(x.shape)}")

@@ -272,7 +272,7 @@ def _gather_nd(node: NodeView) -> IrTensor:
 
 
 def _depth_to_space(node: NodeView) -> IrTensor:
-    x, b = node.input(0), int(node.attr("blocksize"))
+    x, b = node.input(0), node.required_int("blocksize")
     n, c, h, w = x.shape
     if node.attr("mode", "DCR") == "DCR":
         apart = node.reshape(x, (n, b, b, c // (b * b), h, w))
@@ -284,7 +284,7 @@ def _depth_to_space(node: NodeView) -> IrTensor:
 
 
 def _space_to_depth(node: NodeView) -> IrTensor:
-    x, b = node.input(0), int(node.attr("blocksize"))
+    x, b = node.input(0), node.required_int("blocksize")
     n, c, h, w = x.shape
     apart = node.reshape(x, (n, c, h // b, b, w // b, b))
     axes = (0, 3, 5, 1, 2, 4) if node.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)

@@ -6,7 +6,7 @@
 // launch 3: weights4bit_experts_cacda299b091(arena[256, +128], weight 0, weight 1, weight 2, arena[384, +8], arena[0, +256]), 1 work-items in groups of 1
 // launch 4: pointwise_349f8e547843(arena[0, +256], arena[0, +256], arena[256, +128]), 1 work-items in groups of 1
 // launch 5: weights4bit_experts_6f094f42a872(arena[256, +128], weight 1, weight 2, arena[384, +8], arena[0, +128]), 1 work-items in groups of 1
-// launch 6: pointwise_c3a067f34ecc(arena[0, +128], arena[512, +4], arena[128, +128]), 1 work-items in groups of 1
+// launch 6: pointwise_95c360b30710(arena[0, +128], arena[512, +4], arena[128, +128]), 1 work-items in groups of 1
 // launch 7: reduce_b74c1e5a5182(arena[128, +128], arena[0, +128]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -310,7 +310,7 @@ __kernel void weights4bit_experts_6f094f42a872(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void pointwise_c3a067f34ecc(
+__kernel void pointwise_95c360b30710(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
@@ -325,7 +325,9 @@ __kernel void pointwise_c3a067f34ecc(
   for (; i + 8 <= end; i += 8) {
     const float8 v0 = vload8(0, p0 + o1 + i);
     const float8 v1 = (float8)(p1[o2]);
-    const float8 t0 = (v0 * v1);
+    const int8 t1 = (v1 > (float8)(0.0f));
+    const float8 t2 = (v0 * v1);
+    const float8 t0 = select((float8)(0.0f), t2, t1);
     vstore8(t0, 0, p2 + o0 + i);
   }
 }

@@ -6,7 +6,7 @@
 // launch 3: weights4bit_experts_c80c2c7c077b(arena[256, +128], weight 0, weight 1, weight 2, arena[384, +8], arena[0, +256]), 64 work-items in groups of 64
 // launch 4: pointwise_4de26055387b(arena[0, +256], arena[0, +256], arena[256, +128]), 64 work-items in groups of 64
 // launch 5: weights4bit_experts_8704f6e8c58f(arena[256, +128], weight 1, weight 2, arena[384, +8], arena[0, +128]), 64 work-items in groups of 64
-// launch 6: pointwise_1d3ff67792b1(arena[0, +128], arena[512, +4], arena[128, +128]), 64 work-items in groups of 64
+// launch 6: pointwise_b311251650d1(arena[0, +128], arena[512, +4], arena[128, +128]), 64 work-items in groups of 64
 // launch 7: reduce_83028e2878ba(arena[128, +128], arena[0, +128]), 64 work-items in groups of 64
 
 __attribute__((reqd_work_group_size(64, 1, 1)))
@@ -171,7 +171,7 @@ __kernel void weights4bit_experts_8704f6e8c58f(
 }
 
 __attribute__((reqd_work_group_size(64, 1, 1)))
-__kernel void pointwise_1d3ff67792b1(
+__kernel void pointwise_b311251650d1(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
@@ -183,7 +183,9 @@ __kernel void pointwise_1d3ff67792b1(
     const float4 v0 = *(__global const float4*)(p0 + o1);
     const int o2 = 0;
     const float4 v1 = (float4)(p1[o2]);
-    const float4 t0 = (v0 * v1);
+    const int4 t1 = (v1 > (float4)(0.0f));
+    const float4 t2 = (v0 * v1);
+    const float4 t0 = select((float4)(0.0f), t2, t1);
     *(__global float4*)(p2 + o0) = t0;
   }
 }

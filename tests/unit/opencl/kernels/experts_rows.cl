@@ -8,7 +8,7 @@
 // launch 5: pointwise_642df4bcf469(arena[0, +1280], arena[0, +1280], arena[1280, +640]), 1 work-items in groups of 1
 // launch 6: expert_rows_60adc7e34417(arena[1920, +40], arena[640, +32]), 1 work-items in groups of 1
 // launch 7: weights4bit_experts_2746112715e7(arena[1280, +640], weight 1, weight 2, arena[640, +32], arena[0, +640]), 2 work-items in groups of 1
-// launch 8: pointwise_72b449dcc42b(arena[0, +640], arena[2176, +20], arena[640, +640]), 1 work-items in groups of 1
+// launch 8: pointwise_8cb9b8797176(arena[0, +640], arena[2176, +20], arena[640, +640]), 1 work-items in groups of 1
 // launch 9: reduce_fc80a8912cc3(arena[640, +640], arena[0, +640]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -706,7 +706,7 @@ __kernel void weights4bit_experts_2746112715e7(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void pointwise_72b449dcc42b(
+__kernel void pointwise_8cb9b8797176(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
@@ -722,7 +722,9 @@ __kernel void pointwise_72b449dcc42b(
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = vload8(0, p0 + o1 + i);
       const float8 v1 = (float8)(p1[o2]);
-      const float8 t0 = (v0 * v1);
+      const int8 t1 = (v1 > (float8)(0.0f));
+      const float8 t2 = (v0 * v1);
+      const float8 t0 = select((float8)(0.0f), t2, t1);
       vstore8(t0, 0, p2 + o0 + i);
     }
   }
