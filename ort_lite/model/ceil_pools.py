@@ -3,6 +3,7 @@
 Windows that would start in the padding behind the input are left out (MaxPool-22, AveragePool-22,
 LpPool-22). onnxruntime and onnx.reference do so at every opset, and so do our kernels; onnx 1.23's
 inference counts such a window up to opset 21. Inference is shown a foreign operator in its place.
+Pools whose padding is too narrow for such a window, as most are, need none.
 """
 
 from __future__ import annotations
@@ -54,17 +55,27 @@ def show_ceil_pools(graph: GraphDef) -> GraphDef:
 
 
 def _is_affected(node: Node) -> bool:
-    """Whether it is a pool with `ceil_mode`, no `auto_pad` and attributes that fit each other."""
+    """Whether it is a pool that may have such a window, and attributes that fit each other."""
     if node.op_type not in OPERATORS or node.domain:
         return False
     ceil, auto_pad = node.attributes.get("ceil_mode"), node.attributes.get("auto_pad")
     if ceil is None or not ceil.value or (auto_pad is not None and auto_pad.value != b"NOTSET"):
         return False
-    rank = len(_ints(node, "kernel_shape", ()))
-    sizes = {"strides": rank, "dilations": rank, "pads": 2 * rank}
-    return rank > 0 and all(
-        len(_ints(node, name, (1,) * size)) == size for name, size in sizes.items()
+    windows = _read_windows(node)
+    return windows is not None and any(
+        after + step > (taps - 1) * spread + 1 for taps, step, spread, _, after in windows
     )
+
+
+def _read_windows(node: Node) -> list[tuple[int, int, int, int, int]] | None:
+    """By axis: taps, stride, dilation, padding before and after; None if these do not fit."""
+    kernel = _ints(node, "kernel_shape", ())
+    rank = len(kernel)
+    strides, dilations = (_ints(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    pads = _ints(node, "pads", (0,) * (2 * rank))
+    if not rank or (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
+        return None
+    return list(zip(kernel, strides, dilations, pads[:rank], pads[rank:], strict=True))
 
 
 def infer_ceil_pool(
@@ -74,14 +85,9 @@ def infer_ceil_pool(
     x = input_types[0] if input_types else None
     if not isinstance(x, TensorType):
         return (None,) * len(node.outputs)
-    kernel = _ints(node, "kernel_shape", ())
-    rank = len(kernel)
+    windows = _read_windows(node) or []
     shape: tuple[Dim, ...] | None = None
-    if x.shape is not None and len(x.shape) == rank + 2:
-        strides = _ints(node, "strides", (1,) * rank)
-        dilations = _ints(node, "dilations", (1,) * rank)
-        pads = _ints(node, "pads", (0,) * (2 * rank))
-        windows = zip(kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
+    if x.shape is not None and len(x.shape) == len(windows) + 2:
         counts = (_count(*one) for one in zip(x.shape[2:], windows, strict=True))
         shape = (*x.shape[:2], *counts)
     types = (TensorType(x.elem_type, shape), TensorType(DataType.INT64, shape))
