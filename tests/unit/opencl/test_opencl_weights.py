@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from device_models import NodeSet
+from golden_kernels import CPU
 from onnx import helper
 from opencl_devices import device_names
 from small_models import feed, model
@@ -21,10 +23,11 @@ import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from eps.opencl import FACTORY
 from eps.opencl.cl.objects import Context, Queue
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.program_spec import Weight, weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
-from eps.opencl.runtime.device_memory import DeviceWeights
+from eps.opencl.runtime.device_memory import DeviceWeights, address_of
 from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import InvalidGraph
@@ -145,9 +148,10 @@ import numpy as np
 import pyopencl as cl
 from eps.opencl.cl.objects import Context
 from eps.opencl.cl.objects import Context, Queue
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
-from eps.opencl.runtime.device_memory import DeviceWeights
+from eps.opencl.runtime.device_memory import DeviceWeights, address_of
 from eps.opencl.program_spec import Weight
 
 SIZE = 64 << 20
@@ -244,6 +248,31 @@ def test_weights_that_are_read_in_order_stay_where_they_are(device: str) -> None
         Queue(context).read(content, buffer)
         assert set(content) == {value}
     held.drop([streamed, other])
+
+
+@pytest.mark.parametrize("op_type", ["MatMulNBits", "QMoE"])
+def test_weights_of_few_bits_are_packed_where_a_device_can_read_them(op_type: str) -> None:
+    """At the start of a page, so that a device that shares the host's memory makes no copy."""
+    random, nodes = np.random.default_rng(7), NodeSet()
+    if op_type == "QMoE":
+        wide, narrow = (random.integers(0, 256, (3, 64, 32)).astype(np.uint8) for _ in range(2))
+        scales = [np.ones((3, 64), np.float32) for _ in range(2)]
+        x, scores = (np.ones((2, n), np.float32) for n in (64, 3))
+        inputs = [x, scores, wide, scales[0], None, narrow, scales[1]]
+        fixed: tuple[int, ...] = (2, 3, 5, 6)
+        fields: dict[str, Any] = {"k": 1, "activation_type": "relu"}
+    else:
+        packed = random.integers(0, 256, (96, 2, 16)).astype(np.uint8)
+        inputs = [np.ones((2, 64), np.float32), packed, np.ones((96, 2), np.float32)]
+        fixed, fields = (1, 2), {"K": 64, "N": 96, "bits": 4, "block_size": 32}
+    nodes.add(op_type, inputs, fixed, domain="com.microsoft", **fields)
+    loaded = loader.load(nodes.model.SerializeToString(), ort.SessionOptions())
+    graph = loader.resolve(loaded.model, {}).extract(range(1), "weights")
+    shapes = {name: value.shape for name, value in nodes.feeds.items()}
+    spec = compile_partition(graph, shapes, CPU)
+    streamed = [w for w in spec.weights if w.digest in spec.stream_digests]
+    assert streamed
+    assert {address_of(weight.data) % 4096 for weight in streamed} == {0}
 
 
 @needs_removal_while_open

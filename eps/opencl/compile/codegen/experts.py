@@ -25,7 +25,7 @@ from eps.opencl.compile.codegen.kernel import (
     share_evenly,
     store,
 )
-from eps.opencl.compile.codegen.pack_blocks import choose_sizes
+from eps.opencl.compile.codegen.pack_blocks import allocate_packed, choose_sizes
 from eps.opencl.compile.codegen.prefetch import LINE
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.expert_op import ExpertMatMul
@@ -140,7 +140,7 @@ class _Writer(PanelWriter):
             if index == 2 and s.is_scaled:
                 value = np.ascontiguousarray(value).view("<i4")
             experts, _, depth = value.shape
-            packed = np.empty((experts, s.panels, depth, s.panel), value.dtype)
+            packed = allocate_packed((experts, s.panels, depth, s.panel), value.dtype)
             for one, to in zip(value, packed, strict=True):
                 to[:] = one[columns].swapaxes(1, 2)
             result.append(Storage(packed.size, packed.dtype.name, packed.reshape(-1)))

@@ -35,6 +35,8 @@ DEPTH = 512
 STRIP = 2
 """Vectors of a panel that a tile of rows is multiplied by at a time, so that few are loaded."""
 WORD = 32
+PAGE = 4096
+"""Alignment of packed weights, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +145,6 @@ def _panel_vectors(whole: int, rest: int) -> int:
 
 def pack_weights(step: PlacedOp, sizes: BlockSizes, operands: int) -> list[Storage]:
     """Weights, scales and maybe zero points, inputs 1 to `operands` - 1, as the module says."""
-    starts = [min(p * sizes.panel, sizes.width - sizes.panel) for p in range(sizes.panels)]
-    columns = np.add.outer(starts, np.arange(sizes.panel))
     result = []
     for index, view in enumerate(step.inputs[1:operands]):
         value = view.buffer.constant
@@ -152,6 +152,20 @@ def pack_weights(step: PlacedOp, sizes: BlockSizes, operands: int) -> list[Stora
         if index == 0:
             value = np.ascontiguousarray(value).reshape(sizes.width, -1).view("<i4")
         value = value.reshape(sizes.width, -1)
-        packed = np.ascontiguousarray(value[columns].swapaxes(1, 2))
+        packed = allocate_packed((sizes.panels, value.shape[1], sizes.panel), value.dtype)
+        for p, to in enumerate(packed):
+            start = min(p * sizes.panel, sizes.width - sizes.panel)
+            to[:] = value[start : start + sizes.panel].T
         result.append(Storage(packed.size, packed.dtype.name, packed.reshape(-1)))
     return result
+
+
+def allocate_packed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array without contents, at the start of a page.
+
+    A device that shares the host's memory reads it in place, so that weights are in memory once.
+    """
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.empty(size + PAGE, np.uint8)
+    start = -memory.ctypes.data % PAGE
+    return memory[start : start + size].view(dtype).reshape(shape)
