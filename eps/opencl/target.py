@@ -60,8 +60,8 @@ class Target:
         units: Number of compute units, which are the cores of a CPU.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
-        quad_sums: Name that integer.cl defines AVX-512 VNNI's vpdpbusd by, in a form that its
-            compiler takes; "" for a device without it.
+        quad_sums: Macro of integer.cl and vnni.cl for AVX-512 VNNI's vpdpbusd in a form that its
+            compiler accepts; "" for a device without it.
         one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
         builds_at_once: Number of processes that the driver's compiler may run in for one program.
         groups: Work-groups that kernels are made for; None if each work-item works alone.

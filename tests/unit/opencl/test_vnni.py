@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from eps.opencl.target import Target
 
+    Array = np.ndarray[Any, np.dtype[Any]]
+
 RANDOM = np.random.default_rng(60)
 OPTIONS: list[Any] = [
     {},
@@ -51,16 +53,11 @@ def add_product(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_products_of_bytes_are_equal_to_the_bit_with_vnni_and_without(
-    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nodes, forms = NodeSet(), set[str]()
-    for rows, width, block, has_zeros in (
-        (1, 64, 32, False), (3, 48, 128, True), (19, 80, 16, True), (40, 70, 256, False),
-        (8, 24, 64, False),
-    ):  # fmt: skip
-        add_product(nodes, (rows, 300, width), block, has_zeros=has_zeros)
+def answer_in_both_forms(
+    nodes: NodeSet, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[Array], list[Array]]:
+    """Answers with VNNI and without; skips a CPU or a driver that has none."""
+    forms = set[str]()
     with_vnni = nodes.run_with(options)
 
     def describe_without(listed: ListedDevice, templates: str = "auto") -> Target:
@@ -72,8 +69,39 @@ def test_products_of_bytes_are_equal_to_the_bit_with_vnni_and_without(
     without = nodes.run_with(options)
     if forms == {""}:
         pytest.skip("this CPU has no AVX-512 VNNI, or its driver is too old")
-    for mine, theirs in zip(with_vnni, without, strict=True):
+    return with_vnni, without
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_products_of_bytes_are_equal_to_the_bit_with_vnni_and_without(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = NodeSet()
+    for rows, width, block, has_zeros in (
+        (1, 64, 32, False), (3, 48, 128, True), (19, 80, 16, True), (40, 70, 256, False),
+        (8, 24, 64, False),
+    ):  # fmt: skip
+        add_product(nodes, (rows, 300, width), block, has_zeros=has_zeros)
+    for mine, theirs in zip(*answer_in_both_forms(nodes, options, monkeypatch), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_products_of_integers_are_exact_with_vnni_and_without(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = NodeSet()
+    for rows, depth, width in ((9, 64, 40), (1, 37, 8), (20, 130, 33), (5, 12, 4)):
+        weights = np.clip(np.rint(RANDOM.standard_normal((depth, width)) * 30), -128, 127)
+        x = RANDOM.choice(np.array([0, 1, 127, 128, 255], np.uint8), (rows, depth))
+        nodes.add("MatMulInteger", [x, weights.astype(np.int8)], (1,))
+    filters = np.clip(np.rint(RANDOM.standard_normal((24, 16, 3, 3)) * 30), -128, 127)
+    image = RANDOM.integers(0, 256, (1, 16, 9, 8)).astype(np.uint8)
+    nodes.add("ConvInteger", [image, filters.astype(np.int8)], (1,), pads=[1, 1, 1, 1])
+    right = nodes.run_elsewhere()
+    for answers in answer_in_both_forms(nodes, options, monkeypatch):
+        for mine, theirs in zip(answers, right, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 class DriverPlatform(Platform):

@@ -289,10 +289,12 @@ def _emit_preamble(body: str, target: Target) -> str:
     lines = [read_inlined_builtins()] if target.calls_builtins else []
     if target.one_entry:
         lines.append(INLINED_MAD)
+    if target.quad_sums and ("ol_dot" in body or "ol_quads" in body):
+        lines.append(f"#define {target.quad_sums}")
     if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
     if "ol_quads" in body:
-        lines += [f"#define {target.quad_sums}", _text("vnni.cl")]
+        lines.append(_text("vnni.cl"))
     if "double" in body:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     if "ol_" in body:

@@ -36,6 +36,22 @@ short16 __attribute__((overloadable)) ol_bytes(ol_char32 x, ol_char32 w) __asm__
 OL_EACH short16 ol_bytes(int8 x, int8 w) {
   return ol_bytes(__builtin_astype(x, ol_char32), __builtin_astype(w, ol_char32));
 }
+#if defined(OL_VNNI_NAME)
+int4 __attribute__((overloadable)) ol_dot(int4 a, char16 x, char16 w) __asm__("llvm.x86.avx512.vpdpbusd.128");
+int8 __attribute__((overloadable)) ol_dot(int8 a, ol_char32 x, ol_char32 w) __asm__("llvm.x86.avx512.vpdpbusd.256");
+OL_EACH int4 ol_dot(int4 a, int4 x, int4 w) { return ol_dot(a, as_char16(x), as_char16(w)); }
+OL_EACH int8 ol_dot(int8 a, int8 x, int8 w) {
+  return ol_dot(a, __builtin_astype(x, ol_char32), __builtin_astype(w, ol_char32));
+}
+#elif defined(OL_VNNI_ASSEMBLY)
+#define OL_DOT_BY_VNNI(T)                                        \
+  OL_EACH T ol_dot(T a, T x, T w) {                              \
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(a) : "v"(x), "v"(w));   \
+    return a;                                                    \
+  }
+OL_DOT_BY_VNNI(int4)
+OL_DOT_BY_VNNI(int8)
+#else
 OL_EACH int4 ol_dot(int4 a, int4 x, int4 w) {
   return a + ol_madd(ol_bytes(as_char16(x), as_char16(w)), (short8)(1));
 }
@@ -43,6 +59,7 @@ OL_EACH int8 ol_dot(int8 a, int8 x, int8 w) {
   const ol_char32 bytes = __builtin_astype(x, ol_char32);
   return a + ol_madd(ol_bytes(bytes, __builtin_astype(w, ol_char32)), (short16)(1));
 }
+#endif
 #else
 OL_MADD(4, 8)
 OL_MADD(8, 16)
