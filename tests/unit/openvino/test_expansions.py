@@ -170,3 +170,55 @@ def test_indices_of_as_many_ones_as_a_run_says_are_openvinos() -> None:
             (result,) = session.run(None, feed)
             assert result.shape == right.shape
             np.testing.assert_array_equal(result, right)
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("r = Slice(c, none, two, one) y = Reshape(r, flat)", False),
+        ("r = Slice(c, none, all, one) y = Add(r, half)", True),
+        ("r = Slice(c, none, two, one) s2 = Shape(r) e = Expand(half, s2) y = Mul(r, e)", True),
+    ],
+    ids=["of a part", "of everything", "and an elementwise node"],
+)
+def test_a_filled_value_that_is_sliced_has_right_elements(body: str, *, stays: bool) -> None:
+    """As in Longformer of free shapes: windows that are cut out of zeros."""
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (int64[1] p) => (float[m, n] y)
+        <int64[1] one = {{1}}, int64[1] four = {{4}}, int64[1] none = {{0}}, int64[1] two = {{2}},
+         int64[1] all = {{9223372036854775807}}, int64[1] flat = {{-1}}, float half = {{0.5}}>
+        {{ s = Concat<axis = 0>(p, four) c = ConstantOfShape<value = float[1] {{2.0}}>(s)
+           {body} }}"""
+    )
+    data = proto.SerializeToString()
+    with start(data) as session:
+        assert ("ConstantOfShape" in nodes_of(session, CPU)) is stays
+        for size in (2, 0, 1, 0, 3):
+            feed = {"p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            assert result.shape == right.shape
+            np.testing.assert_array_equal(result, right)
+
+
+def test_rows_are_scattered_into_as_many_as_a_run_says() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[r, 4] x, int64[1] p) => (float[m, 4] y)
+        <int64[1] four = {4}, int64[1] zero = {0}, int64 none = {0}, int64 step = {1},
+         int64[1] one = {1}, float half = {0.5}> {
+            s = Concat<axis = 0>(p, four) c = ConstantOfShape<value = float[1] {2.0}>(s)
+            n = Squeeze(p, zero) i = Range(none, n, step) k = Unsqueeze(i, one)
+            u = Slice(x, zero, p, zero) t = ScatterND(c, k, u) y = Add(t, half)
+        }"""
+    )
+    data = proto.SerializeToString()
+    with start(data) as session:
+        assert "ConstantOfShape" not in nodes_of(session, CPU)
+        for size in (2, 0, 1, 0, 3):
+            feed = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "p": np.array([size])}
+            (right,) = onnxruntime.InferenceSession(data).run(None, feed)
+            (result,) = session.run(None, feed)
+            assert result.shape == right.shape
+            np.testing.assert_array_equal(result, right)

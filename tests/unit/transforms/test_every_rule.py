@@ -127,6 +127,13 @@ RULES_BY_NAME = {
               "int64[2] s = {2, 1}, int64[1] f = {0}, int64[1] t = {1}"),
         X,
     ),
+    "EmptyElimination": Rule(
+        small("s = Shape(x) b = Slice(s, e, f) c = Concat <axis = 0> (s, b) z = Reshape(x, c)",
+              "int64[1] e = {2}, int64[1] f = {9223372036854775807}"),
+        small("s = Shape(x) b = Slice(s, e, f) c = Concat <axis = 0> (o, b) z = Reshape(x, c)",
+              "int64[1] o = {2}, int64[1] e = {1}, int64[1] f = {9223372036854775807}"),
+        X,
+    ),
     "ShapeToInitializer": Rule(
         small("a = Abs(x) s = Shape(a) z = Reshape(x, s)"),
         small("n = NonZero(x) s = Shape(n) f = Cast <to = 1> (s) r = ReduceSum <keepdims = 0> (f) "
