@@ -74,3 +74,24 @@ def test_repeats_that_double_with_each_node_do_not_fill_the_memory() -> None:
     proto = parse("q, 3", f"c0 = Shape(x) {doubled} r = Identity(c60)", "float a = {0}")
     with session(proto) as mine:
         assert "of more than one dimension" in str(mine.explain())
+
+
+@pytest.mark.parametrize(
+    ("dims", "repeats", "owner"),
+    [("q, 1, 4", "1, 3, 1", OPENVINO), ("q, 1, h, w", "1, 2, 2, 1", "CPUExecutionProvider")],
+    ids=["one dimension", "two"],
+)
+def test_a_single_channel_is_repeated(dims: str, repeats: str, owner: str) -> None:
+    """As Timesformer repeats the token of a class for each frame."""
+    rank = repeats.count(",") + 1
+    proto = parse(dims, "", f"int64[{rank}] r = {{{repeats}}}")
+    right = onnxruntime.InferenceSession(proto.SerializeToString())
+    with session(proto) as mine:
+        owners = {
+            node.op_type: part.ep for part in mine.explain().partitions for node in part.nodes
+        }
+        assert owners["Tile"] == owner
+        for shape in ((2, 1, 4, 3), (1, 1, 4, 3), (5, 1, 4, 3)):
+            table = np.random.default_rng(1).random(shape[:rank], dtype=np.float32)
+            feed = {"x": np.ones((1, 3), np.float32), "t": table}
+            np.testing.assert_array_equal(mine.run(None, feed)[0], right.run(None, feed)[0])
