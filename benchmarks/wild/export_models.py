@@ -52,6 +52,40 @@ TEXT = {
     "mpnet": (transformers.MPNetConfig, transformers.MPNetModel),
     "deberta_v2": (transformers.DebertaV2Config, transformers.DebertaV2Model),
 }
+LAYERS = {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 6}
+STATES = {"vocab_size": 1000, "hidden_size": 128, "num_hidden_layers": 2, "use_cache": False}
+NO_CACHE = {**SMALL, "use_cache": False}
+WINDOWS = {"image_size": 64, "patch_size": 4, "embed_dim": 48, "window_size": 4}
+STAGES = {"depths": [2, 2], "num_heads": [3, 6]}
+PATCHES = {"image_size": 64, "patch_size": 8}
+READERS: dict[str, dict[str, Any]] = {
+    "Funnel": {"vocab_size": 1000, "d_model": 192, "n_head": 6, "d_head": 32, "d_inner": 512},
+    "ModernBert": {**SMALL, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    "Longformer": {**SMALL, "attention_window": [16] * 4},
+    "BigBird": {**SMALL, "attention_type": "original_full"},
+    "ConvBert": {**SMALL, "embedding_size": 192},
+    "RoFormer": {**SMALL, "embedding_size": 192},
+    "Yoso": SMALL,
+    "MegatronBert": SMALL,
+    "IBert": SMALL,
+    "Mistral": {**NO_CACHE, "num_key_value_heads": 2},
+    "Phi": NO_CACHE,
+    "GPTNeoX": NO_CACHE,
+    "Mamba": STATES,
+    "Rwkv": {**STATES, "attention_hidden_size": 128},
+}
+"""Models of transformers that read tokens, by the name before Config and Model."""
+SEERS: dict[str, dict[str, Any]] = {
+    "Swin": {**WINDOWS, **STAGES},
+    "Swinv2": {**WINDOWS, **STAGES},
+    "Dinov2": {**PATCHES, **LAYERS},
+    "Beit": {**PATCHES, **LAYERS, "use_relative_position_bias": True},
+    "FocalNet": {"image_size": 64, "embed_dim": 48, "depths": [2, 2], "focal_windows": [3, 3]},
+    "PoolFormer": {"depths": [1] * 4, "hidden_sizes": [32, 64, 96, 128]},
+    "RegNet": {"hidden_sizes": [32, 64, 96, 128], "depths": [1, 1, 2, 1], "groups_width": 16},
+    "PvtV2": {"image_size": 64},
+}
+"""The same that see images."""
 QUANTISED = ("bert", "mpnet", "lstm", "gru")
 """Beginnings of the names of models that are written with 8-bit weights, too."""
 
@@ -109,6 +143,28 @@ def texts() -> Iterator[Exported]:
         yield f"{name}_free", made, inputs, free
 
 
+def architectures() -> Iterator[Exported]:
+    """Other models of transformers, each with known and with free shapes."""
+    ids = {
+        "input_ids": torch.randint(5, 900, (1, 64)),
+        "attention_mask": torch.ones(1, 64, dtype=torch.long),
+    }
+    image = {"pixel_values": torch.randn(1, 3, 64, 64)}
+    every = [(name, options, ids) for name, options in READERS.items()]
+    every += [(name, options, image) for name, options in SEERS.items()]
+    for name, options, inputs in every:
+        config = getattr(transformers, f"{name}Config")(**options)
+        made = First(getattr(transformers, f"{name}Model")(config), tuple(inputs))
+        free = {
+            key: {0: "batch", 1: "sequence"}
+            if tensor.dim() < image["pixel_values"].dim()
+            else {0: "batch"}
+            for key, tensor in inputs.items()
+        }
+        yield f"{name.lower()}_known", made, inputs, {}
+        yield f"{name.lower()}_free", made, inputs, free
+
+
 def sounds() -> Iterator[Exported]:
     """Recurrences and a speech encoder with a free length."""
     for kind in (nn.LSTM, nn.GRU, nn.RNN):
@@ -155,7 +211,8 @@ def main() -> int:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     failed = False
-    sources: tuple[Callable[[], Iterator[Exported]], ...] = (images, texts, sounds)
+    sources: tuple[Callable[[], Iterator[Exported]], ...]
+    sources = (images, texts, architectures, sounds)
     for exported in (one for source in sources for one in source()):
         if arguments.only not in exported[0]:
             continue
