@@ -160,7 +160,13 @@ class Recurrence:
     def time_first(
         self, x: Array, initial: Sequence[Array | None]
     ) -> tuple[Array, Sequence[Array | None]]:
-        """Inputs [T, B, I] and states [D, B, H] from those that the node gets."""
+        """Inputs [T, B, I] and states [D, B, H] from those that the node gets.
+
+        Raises:
+            ValueError: `x` does not have three dimensions.
+        """
+        if x.ndim != 3:
+            raise ValueError(f"X has {x.ndim} dimensions, expected 3")
         if not self.batch_first:
             return x, initial
         return x.swapaxes(0, 1), [None if s is None else s.swapaxes(0, 1) for s in initial]

@@ -20,9 +20,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         answer_interrupts()
         code = _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:  # while modules are imported
-        sys.stderr.write("error: interrupted.\n")
-        code = 130
+        code = _report_interrupt()
+    except RuntimeError as exc:
+        # As Python 3.11 wraps an interrupt while a class is created.
+        if not isinstance(exc.__cause__, KeyboardInterrupt):
+            raise
+        code = _report_interrupt()
     sys.exit(code)
+
+
+def _report_interrupt() -> int:
+    sys.stderr.write("error: interrupted.\n")
+    return 130
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from ort_lite.cli.arrays import dtype_of, load_array, load_feed, random_feed, require_regular
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.image_input import SUFFIXES, load_image
+from ort_lite.cli.next_steps import look_at, name_of_input
 from ort_lite.cli.output import print_note
 from ort_lite.context.quote_argument import quote_argument
 from ort_lite.model.shape_guess import guessed_shape, is_open
@@ -101,6 +102,11 @@ def guessed_feed(
 
 def _wrong_kind(path: Path) -> CommandError:
     quoted = quote_argument(str(path))
+    kind = look_at(path)
+    name = name_of_input(path, kind)
+    if name:
+        message = f"{path} is {kind} with another extension; expected {KINDS} as an input"
+        return CommandError(ExitCode.USAGE, message, hint=f"rename it to {name}")
     return CommandError(
         ExitCode.USAGE,
         f"{path}: expected {KINDS} as an input",

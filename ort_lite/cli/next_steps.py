@@ -25,7 +25,17 @@ MODEL_FIELD = "model.graph"
 CUT_SHORT = "bytes announced"
 """Words of the error on a length that exceeds the rest of the file."""
 _PAYLOAD = "payload of a context model"
-_INPUTS = ("image", ".npy", ".npz", "JSON")
+_INPUTS = {
+    "PNG image": ".png",
+    "JPEG image": ".jpg",
+    "GIF image": ".gif",
+    "BMP image": ".bmp",
+    "WebP image": ".webp",
+    ".npy": ".npy",
+    ".npz": ".npz",
+    "JSON": ".json",
+}
+"""Kind of a file that `run` reads as an input to an extension by which it recognises one."""
 _OTHER_MODELS = {
     "PyTorch": "export the model with torch.onnx.export",
     "pickle": "export the model with torch.onnx.export",
@@ -117,8 +127,27 @@ def _explain_content(path: Path, cause: FormatError) -> tuple[str, str]:
     return "", "give the path of an ONNX model (.onnx); if it is one, copy or download it again"
 
 
+def name_of_input(path: Path, kind: str) -> str:
+    """Name under which `run` reads a file as an input; "" if its own will do, or none does.
+
+    Args:
+        path: The file.
+        kind: As `look_at` returns it.
+    """
+    from ort_lite.cli.image_input import SUFFIXES
+
+    extension = next((end for word, end in _INPUTS.items() if word in kind), "")
+    known = SUFFIXES if "image" in kind else (extension,)
+    if not extension or path.suffix.lower() in known:
+        return ""
+    return str(path.with_suffix(extension))
+
+
 def _hint_for(kind: str, path: Path) -> str:
     if any(word in kind for word in _INPUTS):
+        name = name_of_input(path, kind)
+        if name:
+            return f"rename it to {name} to run a model on it"
         return f"ort-lite run MODEL {quote_argument(str(path))} runs a model on it"
     if kind.endswith(_PAYLOAD):
         return _model_of_payload(path)

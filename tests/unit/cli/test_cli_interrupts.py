@@ -56,6 +56,19 @@ main(sys.argv[1:])
 """
 PLACES = {
     "while modules are imported": "import ort_lite.cli\nort_lite.cli.find_spec = waiting\n",
+    "while a class is created": """
+import ort_lite.cli
+
+class Attribute:
+    def __set_name__(self, owner, name):
+        waiting()
+
+def create_class(*args):
+    class Owner:
+        attribute = Attribute()
+
+ort_lite.cli.find_spec = create_class
+""",
     "in a session": "import ort_lite.start.prepare_model as m\nm.compile_plain = waiting\n",
     "in a write": "import os\nos.fsync = waiting\n",
 }

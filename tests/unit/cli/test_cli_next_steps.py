@@ -92,6 +92,25 @@ def test_a_model_in_an_inputs_place_gets_the_comparison(invoke, model: Path) -> 
     assert "numpy.save" in invoke("run", model, text).err
 
 
+@pytest.mark.parametrize("kind", ["png", "npy", "json"])
+def test_an_input_with_another_extension_is_named_with_its_own(
+    invoke, model: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(model.parent)
+    file = Path("x.onnx")
+    if kind == "png":
+        Image.new("RGB", (4, 4)).save(file, "png")
+    elif kind == "npy":
+        with file.open("wb") as out:
+            np.save(out, np.zeros(3, np.float32))
+    else:
+        file.write_text('{"x": [1, 2]}')
+    for arguments in (("inspect", file), ("run", model, file)):
+        assert f"Hint: rename it to x.{kind}" in invoke(*arguments).err
+    Image.new("RGB", (4, 4)).save("photo.png", "jpeg")
+    assert "Hint: ort-lite run MODEL photo.png" in invoke("inspect", "photo.png").err
+
+
 def test_a_misspelled_input_is_suggested(
     invoke, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,12 @@ AT_BIND: list[tuple[str, list[Any], dict[str, Any], str]] = [
 
 AT_RUN: list[tuple[str, list[Any], dict[str, Any], str]] = [
     # shapes
+    *(
+        (op, [f(1, 1, 2, 4), f(1, gates * 3, 4), f(1, gates * 3, 3)], {"layout": layout},
+         "X has 4 dimensions, expected 3")
+        for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4))
+        for layout in (0, 1)
+    ),
     ("Reshape", [F, i(5, 5)], {}, "Input shape:[2, 3, 4], requested shape:[5, 5]"),
     ("Reshape", [F, i(2, 3, 4, 0)], {}, "shape [2, 3, 4, 0] takes dimension 3 of (2, 3, 4)"),
     ("Flatten", [F], {"axis": 4}, "axis 4 is not in [-3, 3]"),
