@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 2
 """Rows of each expert, in the mean, up to which unpacking for each row costs less than floats."""
+MOST_LISTED = 1 << 14
+"""Experts whose rows are listed: a work-item counts them in private memory, which is small."""
 REST = 4
 """Rows of the tiles after those that fill the registers."""
 LABEL = "weights{}bit_experts_"
@@ -58,7 +60,7 @@ def expert_kernels(op: ExpertMatMul, step: PlacedOp, target: Target) -> list[Ker
     before = []
     if target.groups is not None:
         spread = writer.write_for_groups()
-    elif rows <= FEW_ROWS * experts or sizes.overlaps:
+    elif rows <= FEW_ROWS * experts or experts > MOST_LISTED or sizes.overlaps:
         spread = writer.write_few_rows()
     else:
         before = [_list_rows(step, experts)]
