@@ -11,6 +11,7 @@ precision transformations (the property LP_TRANSFORMS_MODE). Seen with OpenVINO 
 - The scale of a quantised input of MVN (LayerNormalization, InstanceNormalization) is dropped, and
   epsilon no longer has its share of the variance: 1e-3 off for an epsilon of 1e-3.
 - A constant that Pad adds is quantised as its input is, and may be clipped.
+- Behind a Relu, a product with a negative constant has another sign.
 
 Such a partition is computed in float32, which holds every sum of 1,000 products exactly, and takes
 up to twice the time.
@@ -54,6 +55,9 @@ SMALL_EPSILON = 1e-5
 """Without it numbers change by less than 1e-5 relative, at variances from 0.5."""
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
+SCALES = {"Mul": (0, 1), "Div": (0, 1), "BatchNormalization": (0, 1)}
+"""Operators that multiply, with their factors."""
+RECTIFIERS = ("Relu", "Clip", "LeakyRelu", "PRelu", "Max", "Min")
 DEPTH = 64
 """Products that the trial sums."""
 
@@ -227,6 +231,26 @@ def _pads_with_value(graph: Graph) -> bool:
     return False
 
 
+def _turns_sign(graph: Graph) -> bool:
+    """Whether what a Relu makes is multiplied with a negative constant, behind quantised sums."""
+    for node in graph.nodes:
+        places = SCALES.get(node.op_type, ())
+        names = [node.inputs[place] for place in places if place < len(node.inputs)]
+        computed = [name for name in names if graph.constant(name) is None]
+        constants = [tensor for name in names if (tensor := graph.constant(name)) is not None]
+        if len(computed) != 1 or not any(map(_is_negative, constants)):
+            continue
+        before = _ancestors(graph, computed[0], until=(*OPERANDS, QUANTIZE))
+        if any(ancestor.op_type in RECTIFIERS for ancestor in before):
+            return True
+    return False
+
+
+def _is_negative(tensor: Tensor) -> bool:
+    array = to_numpy(tensor)
+    return array.dtype.kind == "f" and bool((array < 0).any())
+
+
 def _ancestors(graph: Graph, name: str, *, until: tuple[str, ...]) -> Iterator[Node]:
     """Nodes that a value is computed from, without those behind operators named so."""
     names, visited = [name], set[int]()
@@ -246,5 +270,6 @@ LOSSY: tuple[tuple[Callable[[Graph], bool], str], ...] = (
     (_has_fragile_concat, "crash on a Concat that is quantised twice"),
     (_has_large_epsilon, "lose the epsilon of a normalisation"),
     (_pads_with_value, "may clip the constant of a Pad"),
+    (_turns_sign, "lose the sign of a factor behind a Relu"),
 )
 """What they do wrong on every CPU, after a test for the graphs that it happens in."""

@@ -17,6 +17,7 @@ GATHER = "Gather"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
+QUANTIZE = "QuantizeLinear"
 HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 POOLS = ("AveragePool", "MaxPool")
@@ -91,6 +92,10 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = join_hard_swish(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO adds it to a convolution")
         definition = written
+    if kind != "NPU" and any(node.op_type == QUANTIZE for node in definition.nodes):
+        from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare
+
+        definition = add_barriers(definition, graph)
     definition, lines = _rewrite_for(kind, definition, graph)
     return Rewritten(definition, quotients, (*notes, *lines))
 

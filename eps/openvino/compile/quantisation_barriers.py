@@ -1,0 +1,109 @@
+"""Keeps OpenVINO from moving or joining what stands before a QuantizeLinear, where it errs.
+
+Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to the whole range:
+
+- A factor or summand by channel before a QuantizeLinear is joined with it. In free shapes, the
+  first channel's then counts for all channels; a negative factor turns the clipping round.
+- A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
+  Where a convolution or matrix product is right before them, the kernel of that computes them.
+
+A maximum with the lowest float changes no number, and nothing is moved past it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import DataType, TensorType
+from eps.openvino.compile.node_writer import NodeWriter
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import GraphDef, Node
+    from ort_lite.ep import Graph
+
+QUANTIZE = "QuantizeLinear"
+SUMS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
+"""Operators whose kernels compute arithmetic that follows."""
+ARITHMETIC = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
+CLIPS = ("Clip", "Max", "Min")
+LOWEST = {
+    DataType.FLOAT: struct.pack("<f", -3.4028234663852886e38),
+    DataType.FLOAT16: struct.pack("<e", -65504.0),
+}
+"""By element type; infinity below it is quantised to the same step."""
+
+
+def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
+    """A graph with a Max before each such QuantizeLinear; itself where there is none.
+
+    Args:
+        definition: To be rewritten.
+        graph: The same, or before other nodes of it were rewritten; knows the element types.
+    """
+    fragile = _Chains(definition).find_fragile()
+    if not fragile:
+        return definition
+    writer = NodeWriter(definition, "barrier")
+    kept: dict[str, str] = {}
+    for node in definition.nodes:
+        data = LOWEST.get(_element_type(graph, node.inputs[0])) if id(node) in fragile else None
+        if data is None:
+            writer.nodes.append(node)
+            continue
+        name, *rest = node.inputs
+        if name not in kept:
+            lowest = writer.constant(_element_type(graph, name), (), data)
+            kept[name] = writer.add("Max", name, lowest)
+        writer.nodes.append(replace(node, inputs=(kept[name], *rest)))
+    return writer.finish(definition)
+
+
+def _element_type(graph: Graph, name: str) -> DataType:
+    """Of a value; other rewritings make float32 alone."""
+    value_type = graph.type_of(name)
+    return DataType(value_type.elem_type) if isinstance(value_type, TensorType) else DataType.FLOAT
+
+
+class _Chains:
+    """What stands before the QuantizeLinear nodes of a graph."""
+
+    def __init__(self, definition: GraphDef) -> None:
+        self._nodes = definition.nodes
+        self._constants = definition.initializers
+        self._makers = {name: node for node in definition.nodes for name in node.outputs if name}
+        self._readers: dict[str, int] = {}
+        for name in (n for node in definition.nodes for n in node.inputs):
+            self._readers[name] = self._readers.get(name, 0) + 1
+        for info in definition.outputs:
+            self._readers[info.name] = self._readers.get(info.name, 0) + 1
+
+    def find_fragile(self) -> set[int]:
+        """The `id` of each QuantizeLinear that needs something before it."""
+        quantized = [n for n in self._nodes if n.op_type == QUANTIZE and not n.domain]
+        return {id(node) for node in quantized if self._loses_constant(node)}
+
+    def _loses_constant(self, node: Node) -> bool:
+        """Whether it follows a Clip, or arithmetic with vectors, that no sum computes."""
+        maker = self._makers.get(node.inputs[0])
+        if maker is None:
+            return False
+        clips = maker.op_type in CLIPS
+        while maker is not None and maker.op_type in CLIPS:
+            maker = self._makers.get(maker.inputs[0])
+        has_vector = False
+        while maker is not None and maker.op_type in ARITHMETIC:
+            computed = [name for name in maker.inputs if name not in self._constants]
+            if len(computed) != 1:
+                return clips and has_vector
+            has_vector = has_vector or any(map(self._is_vector, maker.inputs))
+            if self._readers[computed[0]] > 1:  # so no kernel of a sum computes this node
+                return clips or has_vector
+            maker = self._makers.get(computed[0])
+        is_sum = maker is not None and maker.op_type in SUMS
+        return not is_sum and (clips or has_vector)
+
+    def _is_vector(self, name: str) -> bool:
+        constant = self._constants.get(name)
+        return constant is not None and any(size != 1 for size in constant.dims)

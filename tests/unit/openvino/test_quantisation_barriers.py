@@ -1,0 +1,115 @@
+"""What stands before a QuantizeLinear counts, on OpenVINO, with 8-bit kernels and without."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+
+import ort_lite as ort
+
+OPENVINO = "OpenVINOExecutionProvider"
+STEP = 0.013
+RANDOM = np.random.default_rng(19)
+WEIGHTS = {
+    "w": RANDOM.integers(-60, 61, (4, 4, 3, 3)).astype(np.int8),
+    "ws": (RANDOM.random(4) * 0.01 + 0.001).astype(np.float32),
+    "wz": np.zeros(4, np.int8),
+    "s0": np.float32(0.02),
+    "s": np.float32(STEP),
+    "low": np.float32(0),
+    "high": np.float32(6),
+    "k": np.float32(0.6180339),
+    "v": np.array([0.5, 1.3, 0.7, 2], np.float32).reshape(1, 4, 1, 1),
+    "m": np.array([0.5, 1.3, -0.7, 2], np.float32).reshape(1, 4, 1, 1),
+}
+QUANTISED = "q = QuantizeLinear(x, s0, z0) a = DequantizeLinear(q, s0, z0)"
+SUM = f"{QUANTISED} f = DequantizeLinear <axis = 0>(w, ws, wz) b = Conv <pads = [1, 1, 1, 1]>(a, f)"
+POOL = "MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]>"
+TWICE = "e = QuantizeLinear(c, s, z) g = DequantizeLinear(e, s, z)"
+BODIES = {
+    "factors": "d = Mul(x, v)",
+    "factors of both signs": "d = Mul(x, m)",
+    "summands": "d = Add(x, m)",
+    "factors, then a Clip": "c = Mul(x, v) d = Clip(c, low, high)",
+    "factors and summands": "c = Mul(x, v) e = Add(c, m) d = Clip(e, low, high)",
+    "factors of quantised values": f"{QUANTISED} c = {POOL}(a) d = Mul(c, v)",
+    "a convolution, a pool and a Clip": f"{SUM} c = {POOL}(b) d = Clip(c, low, high)",
+    "a convolution, a pool and factors": f"{SUM} c = {POOL}(b) d = Mul(c, m)",
+    "a convolution, a pool, a factor and a Clip": (
+        f"{SUM} c = {POOL}(b) e = Mul(c, k) d = Clip(e, low, high)"
+    ),
+    "a convolution and a Clip": f"{SUM} d = Clip(b, low, high)",
+    "a convolution and factors": f"{SUM} d = Mul(b, v)",
+    "a convolution, a Relu and negative factors": f"{SUM} c = Relu(b) d = Mul(c, m)",
+    "parts quantised twice": f"{SUM} c = Concat <axis = 1>(a, b) {TWICE} d = Relu(g)",
+    "parts that are rectified, quantised twice": (
+        f"{SUM} i = Concat <axis = 1>(a, b) c = Relu(i) {TWICE} d = Mul(g, k)"
+    ),
+    "parts quantised twice with nothing between": (
+        f"{SUM} c = Concat <axis = 1>(a, a)"
+        " e = QuantizeLinear(c, s0, z) d = DequantizeLinear(e, s0, z)"
+    ),
+}
+
+
+def make_model(body: str, kind: Any, zero: int, batch: str) -> bytes:
+    """The body, whose result `d` is quantised at last."""
+    text = f"""<ir_version: 9, opset_import: ["" : 17]>
+    g (float[{batch}, 4, 8, 8] x) => (float[n, c, h, i] y) {{
+      {body} last = QuantizeLinear(d, s, z) y = DequantizeLinear(last, s, z)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    values = {**WEIGHTS, "z": np.array(zero, kind), "z0": np.array(54, kind)}
+    used = {name for node in model.graph.node for name in node.input}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in values.items()
+        if name in used
+    )
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("batch", ["1", "n"])
+@pytest.mark.parametrize(("kind", "zero"), [(np.uint8, 85), (np.int8, 20)])
+@pytest.mark.parametrize("mode", ["", "NO"], ids=["8-bit kernels", "float32"])
+def test_the_steps_are_those_of_onnxruntime(
+    body: str, batch: str, kind: Any, zero: int, mode: str
+) -> None:
+    model = make_model(body, kind, zero, batch)
+    feed = {"x": RANDOM.normal(0, 1.5, (1, 4, 8, 8)).astype(np.float32)}
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (expected,) = onnxruntime.InferenceSession(model, options).run(None, feed)
+    config = {"INFERENCE_PRECISION_HINT": "f32", **({"LP_TRANSFORMS_MODE": mode} if mode else {})}
+    provider = (OPENVINO, {"load_config": json.dumps({"CPU": config})})
+    with ort.InferenceSession(model, providers=[provider, "CPUExecutionProvider"]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        (answer,) = session.run(None, feed)
+    steps = abs(answer - expected) / STEP
+    assert steps.max() <= 1.01
+    assert np.count_nonzero(steps > 0.5) <= 0.02 * steps.size
+
+
+def test_factors_of_float16_are_kept() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 19]>
+    g (float16[n, 4, 8, 8] x) => (y)
+    <uint8 z = {85}> {
+      d = Mul(x, v) y = QuantizeLinear(d, s, z)
+    }"""
+    model = onnx.parser.parse_model(text)
+    factors = np.array([1, 2, -4, 8], np.float16).reshape(1, 4, 1, 1)
+    for name, value in (("v", factors), ("s", np.float16(0.0625))):
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    data = model.SerializeToString()
+    feed = {"x": RANDOM.integers(-8, 9, (2, 4, 8, 8)).astype(np.float16) / np.float16(4)}
+    (expected,) = onnxruntime.InferenceSession(data).run(None, feed)
+    with ort.InferenceSession(data, providers=[OPENVINO]) as session:
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
