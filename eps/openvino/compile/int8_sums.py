@@ -204,10 +204,17 @@ def _has_fragile_concat(graph: Graph) -> bool:
         if node.op_type != QUANTIZE:
             continue
         ancestors = list(_ancestors(graph, node.inputs[0], until=(*OPERANDS, *POOLING)))
-        types = {ancestor.op_type for ancestor in ancestors}
-        if {"Concat", QUANTIZE} <= types:
+        is_quantised = any(ancestor.op_type == QUANTIZE for ancestor in ancestors)
+        if is_quantised and any(_joins_numbers(graph, ancestor) for ancestor in ancestors):
             return True
     return False
+
+
+def _joins_numbers(graph: Graph, node: Node) -> bool:
+    """Whether a node is a Concat that can be quantised, and not one of sizes."""
+    value_type = graph.type_of(node.outputs[0])
+    is_size = isinstance(value_type, TensorType) and value_type.elem_type == DataType.INT64
+    return node.op_type == "Concat" and not is_size
 
 
 def _has_large_epsilon(graph: Graph) -> bool:

@@ -130,6 +130,20 @@ def test_a_concat_that_is_quantised_twice_compiles(between: str) -> None:
     np.testing.assert_allclose(result, expected, atol=0.021)  # a step: quotients at a half
 
 
+def test_sizes_that_are_joined_do_not_stop_8_bit_kernels() -> None:
+    body = (
+        "h = Shape <start = 0, end = 1> (x) c = Concat <axis = 0> (h, ones) e = Reshape (a, c)"
+        " r = QuantizeLinear (e, s, z) y = DequantizeLinear (r, s, z)"
+    )
+    model, feed = quantised_model(body, "int8", 64)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "ones"))
+    result, notes = run(model, feed)
+    assert not any("Concat" in note for note in notes)
+    np.testing.assert_allclose(
+        result, ReferenceEvaluator(model).run(None, feed)[0], atol=0.021
+    )  # a step
+
+
 def test_a_normalisation_keeps_its_epsilon_in_a_quantised_model() -> None:
     body = (
         "h = Mul (x, ws) y = LayerNormalization <epsilon = 0.001> (h, n)"
