@@ -138,7 +138,7 @@ def few_bits(source: Path, target: Path, feed: Feed, *, bits: int, level: int | 
     quantizer.model.save_model_to_file(str(target))
 
 
-def optimised(source: Path, target: Path, feed: Feed, *, level: str) -> None:
+def optimise(source: Path, target: Path, feed: Feed, *, level: str) -> None:
     """As onnxruntime's session writes it: `level` is ORT_ENABLE_EXTENDED, for example."""
     del feed
     options = onnxruntime.SessionOptions()
@@ -148,7 +148,7 @@ def optimised(source: Path, target: Path, feed: Feed, *, level: str) -> None:
     onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def fused(source: Path, target: Path, feed: Feed, *, in_half: bool = False) -> None:
+def fuse(source: Path, target: Path, feed: Feed, *, in_half: bool = False) -> None:
     """As onnxruntime.transformers writes it: Attention, SkipLayerNormalization, BiasGelu."""
     del feed
     kind = "gpt2" if "gpt2" in source.name else "bert"
@@ -158,11 +158,11 @@ def fused(source: Path, target: Path, feed: Feed, *, in_half: bool = False) -> N
     model.save_model_to_file(str(target))
 
 
-def fused_dynamic(source: Path, target: Path, feed: Feed) -> None:
+def fuse_and_quantise(source: Path, target: Path, feed: Feed) -> None:
     """Fused, then quantised: QAttention and MatMulInteger."""
     with TemporaryDirectory() as folder:
         middle = Path(folder) / source.name
-        fused(source, middle, feed)
+        fuse(source, middle, feed)
         floats = {"DefaultTensorType": onnx.TensorProto.FLOAT}  # fused nodes are not inferred
         quantize_dynamic(middle, target, weight_type=QuantType.QInt8, extra_options=floats)
 
@@ -191,14 +191,14 @@ FORMS: Mapping[str, Callable[[Path, Path, Feed], None]] = {
     "half_mixed": partial(
         half, keep_io=True, keep_operators=("Softmax", "LayerNormalization", "ReduceMean", "Gemm")
     ),
-    "extended": partial(optimised, level="ORT_ENABLE_EXTENDED"),
-    "all": partial(optimised, level="ORT_ENABLE_ALL"),
+    "extended": partial(optimise, level="ORT_ENABLE_EXTENDED"),
+    "all": partial(optimise, level="ORT_ENABLE_ALL"),
     "4_bits": partial(few_bits, bits=4, level=None),
     "4_bits_level_4": partial(few_bits, bits=4, level=4),
     "8_bits": partial(few_bits, bits=8, level=None),
-    "fused": fused,
-    "fused_half": partial(fused, in_half=True),
-    "fused_dynamic": fused_dynamic,
+    "fused": fuse,
+    "fused_half": partial(fuse, in_half=True),
+    "fused_dynamic": fuse_and_quantise,
 }
 ONLY_TEXT = ("4_bits", "8_bits", "fused")
 """Beginnings of forms that only models of TEXT have."""
