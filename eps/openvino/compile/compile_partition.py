@@ -44,6 +44,7 @@ log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64
+INTEGER_PRODUCT = "MatMulInteger"
 QUANTIZED = ("QuantizeLinear", "QLinear", "QGemm")
 """Parts of the names of operators that a quantised model has, unless its weights alone are."""
 
@@ -84,7 +85,8 @@ def _compile(
     known: KnownShapes,
 ) -> CompiledPartition:
     graph, name = fused.graph, fused.name
-    rewritten = rewrite_partition(graph, ieee=options.ieee, kind=options.kind)
+    in_bytes = _multiplies_in_bytes(core, options, graph)
+    rewritten = rewrite_partition(graph, ieee=options.ieee, kind=options.kind, in_bytes=in_bytes)
     with read_model(core, graph, rewritten) as model:
         _fix_model(model, graph, options, known)
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
@@ -136,6 +138,16 @@ def _choose_config(
             turn_off(core, config, options.device)
             notes.append(f"computed in float32: {reason}")
     return config, tuple(notes)
+
+
+def _multiplies_in_bytes(core: openvino.Core, options: OpenVINOOptions, graph: Graph) -> bool:
+    """Whether the 8-bit kernels compute its products of integers; False where it has none."""
+    if not any(node.op_type == INTEGER_PRODUCT for node in graph.nodes):
+        return False
+    from eps.openvino.compile.int8_sums import multiplies_in_bytes  # noqa: PLC0415 - lazy: rare
+    from eps.openvino.compile.quantised_forms import write_out_graph  # noqa: PLC0415 - lazy: rare
+
+    return multiplies_in_bytes(core, options, write_out_graph(graph))
 
 
 def _fix_model(

@@ -8,8 +8,6 @@ precision transformations (the property LP_TRANSFORMS_MODE). Seen with OpenVINO 
   half and more. Weights of at most 64, as quantising with `reduce_range` makes them, always fit.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
-- The scale of a quantised input of MVN (LayerNormalization, InstanceNormalization) is dropped, and
-  epsilon no longer has its share of the variance: 1e-3 off for an epsilon of 1e-3.
 - A constant that Pad adds is quantised as its input is, and may be clipped.
 - Behind a Relu, a product with a negative constant has another sign.
 
@@ -50,9 +48,6 @@ ZERO_POINTS = {DEQUANTIZE: 2, "QLinearConv": 5, "QLinearMatMul": 5}
 """Input with the zero point of the weights."""
 LARGEST_WEIGHT = 64
 """Two products with an 8-bit activation fit into 16 bits: 2 * 255 * 64 < 2**15."""
-NORMALIZATIONS = ("LayerNormalization", "InstanceNormalization", "GroupNormalization")
-SMALL_EPSILON = 1e-5
-"""Without it numbers change by less than 1e-5 relative, at variances from 0.5."""
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
 SCALES = {"Mul": (0, 1), "Div": (0, 1), "BatchNormalization": (0, 1)}
@@ -84,6 +79,16 @@ def float_reason(core: openvino.Core, options: OpenVINOOptions, graph: Graph) ->
             f"reduce_range, to at most {LARGEST_WEIGHT}"
         )
     return ""
+
+
+def multiplies_in_bytes(core: openvino.Core, options: OpenVINOOptions, graph: Graph) -> bool:
+    """Whether 8-bit kernels sum products of integers exactly, and may compute this partition.
+
+    See byte_products.py. The arguments are those of `float_reason`.
+    """
+    if options.kind != "CPU" or MODE in options.load_config:
+        return False
+    return not float_reason(core, options, graph) and not sums_saturate(core)
 
 
 def turn_off(core: openvino.Core, config: dict[str, object], device: str) -> None:
@@ -217,17 +222,6 @@ def _joins_numbers(graph: Graph, node: Node) -> bool:
     return node.op_type == "Concat" and not is_size
 
 
-def _has_large_epsilon(graph: Graph) -> bool:
-    """Whether a normalisation has another epsilon than the default."""
-    for node in graph.nodes:
-        if node.op_type.endswith(NORMALIZATIONS):
-            epsilon = node.attributes.get("epsilon")
-            value = epsilon.value if epsilon is not None else None
-            if isinstance(value, float) and value > SMALL_EPSILON:
-                return True
-    return False
-
-
 def _pads_with_value(graph: Graph) -> bool:
     """Whether a Pad adds another constant than 0."""
     for node in graph.nodes:
@@ -275,7 +269,6 @@ def _ancestors(graph: Graph, name: str, *, until: tuple[str, ...]) -> Iterator[N
 
 LOSSY: tuple[tuple[Callable[[Graph], bool], str], ...] = (
     (_has_fragile_concat, "crash on a Concat that is quantised twice"),
-    (_has_large_epsilon, "lose the epsilon of a normalisation"),
     (_pads_with_value, "may clip the constant of a Pad"),
     (_turns_sign, "lose the sign of a factor behind a Relu"),
 )

@@ -19,6 +19,7 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, AttributeType, DataType, Node, TensorType
+from eps.openvino.compile.byte_products import ByteProducts
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -33,14 +34,15 @@ MOST_EXACT = 1 << 24
 _MOVING = frozenset(("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Transpose"))
 
 
-def write_out_sums(definition: GraphDef, graph: Graph) -> GraphDef:
+def write_out_sums(definition: GraphDef, graph: Graph, *, in_bytes: bool = False) -> GraphDef:
     """`definition` with those integer sums in float32 whose only reader casts them to float32.
 
     Args:
         definition: As OpenVINO would get it.
         graph: The partition from which `definition` was made; it has the types.
+        in_bytes: Whether products with constants are written for 8-bit kernels.
     """
-    written = _Sums(definition, graph)
+    written = _Sums(definition, graph, in_bytes=in_bytes)
     for index, node in enumerate(definition.nodes):
         if node.op_type in FLOAT_FORMS and not node.domain:
             written.replace_sum(index, node)
@@ -54,8 +56,9 @@ class _Sums:
         replaced: By index the nodes that come in place of one.
     """
 
-    def __init__(self, definition: GraphDef, graph: Graph) -> None:
+    def __init__(self, definition: GraphDef, graph: Graph, *, in_bytes: bool) -> None:
         self._definition, self._graph = definition, graph
+        self._bytes = ByteProducts(definition) if in_bytes else None
         self.replaced: dict[int, list[Node]] = {}
         self._names = {name for node in definition.nodes for name in (*node.inputs, *node.outputs)}
         self._names |= {info.name for info in definition.inputs} | definition.initializers.keys()
@@ -74,7 +77,8 @@ class _Sums:
             for index, node in enumerate(self._definition.nodes)
             for new in self.replaced.get(index, [node])
         ]
-        return replace(self._definition, nodes=tuple(nodes))
+        made = replace(self._definition, nodes=tuple(nodes))
+        return made if self._bytes is None else self._bytes.add_constants(made)
 
     def replace_sum(self, index: int, node: Node) -> None:
         """Replace one node, and the addition and the cast behind it, if both forms are equal."""
@@ -106,6 +110,12 @@ class _Sums:
 
     def _sum_in_float(self, node: Node, points: Sequence[str], output: str) -> list[Node]:
         nodes: list[Node] = []
+        if self._bytes is not None and node.op_type == "MatMulInteger":
+            rows = self._find_whole(node.inputs[0])
+            weights = self._bytes.read_weights(node.inputs[1], points[1]) if rows else None
+            if weights is not None:
+                point = self._in_float(points[0], nodes) if points[0] else ""
+                return [*nodes, *self._bytes.multiply(rows, point, weights, output)]
         operands = []
         for name, point in zip(node.inputs, points, strict=False):
             operand = self._in_float(name, nodes)
@@ -120,11 +130,17 @@ class _Sums:
 
     def _in_float(self, name: str, nodes: list[Node]) -> str:
         """An integer operand as float32: the float it was cast from, or a cast in `nodes`."""
+        if whole := self._find_whole(name):
+            return whole
+        nodes.append(_cast_node(name, output := self._find_name(name)))
+        return output
+
+    def _find_whole(self, name: str) -> str:
+        """The whole numbers of float32 that uint8 ones were cast from; "" if they were not."""
         cast = self._makers.get(name)
         if cast is not None and cast.op_type == "Cast" and self._is_whole(cast.inputs[0]):
             return cast.inputs[0]
-        nodes.append(_cast_node(name, output := self._find_name(name)))
-        return output
+        return ""
 
     def _is_whole(self, name: str) -> bool:
         """Whether a float is a step or a zero point as DynamicQuantizeLinear is written out.

@@ -17,7 +17,7 @@ GATHER = "Gather"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
-QUANTIZE = "QuantizeLinear"
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 POOLS = ("AveragePool", "MaxPool")
@@ -39,7 +39,9 @@ class Rewritten:
     notes: tuple[str, ...] = ()
 
 
-def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Rewritten:
+def rewrite_partition(
+    graph: Graph, *, ieee: bool = False, kind: str = "", in_bytes: bool = False
+) -> Rewritten:
     """Write out what OpenVINO does not compute as ONNX has it; with `ieee` NaN and infinities stay.
 
     Convolutions that its CPU plug-in computes slowly are written in another form, and so is what
@@ -49,6 +51,7 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         graph: The partition.
         ieee: Whether the provider option `ieee_semantics` is set.
         kind: Of device, such as "CPU"; empty for what is only converted.
+        in_bytes: Whether the device's 8-bit kernels may compute products of integers.
     """
     definition, quotients = graph.definition, frozenset[str]()
     notes: list[str] = []
@@ -92,15 +95,28 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
         written = join_hard_swish(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO adds it to a convolution")
         definition = written
-    if kind != "NPU" and any(node.op_type == QUANTIZE for node in definition.nodes):
-        from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare
-
-        definition = add_barriers(definition, graph)
-    definition, lines = _rewrite_for(kind, definition, graph)
+    if kind != "NPU":
+        definition = _add_barriers(definition, graph)
+    definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
     return Rewritten(definition, quotients, (*notes, *lines))
 
 
-def _rewrite_for(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+def _add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
+    """What keeps OpenVINO's low precision transformations from wrong numbers."""
+    if any(node.op_type == QUANTIZE for node in definition.nodes):
+        from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare
+
+        definition = add_barriers(definition, graph)
+    if any(node.op_type == DEQUANTIZE for node in definition.nodes):
+        from eps.openvino.compile.normalisation_barriers import keep_epsilons  # noqa: PLC0415 - lazy: rare
+
+        definition = keep_epsilons(definition, graph)
+    return definition
+
+
+def _rewrite_for(
+    kind: str, definition: GraphDef, graph: Graph, *, in_bytes: bool
+) -> tuple[GraphDef, list[str]]:
     """What one kind of device computes slowly, in other numbers, or not at all; with notes."""
     notes: list[str] = []
     if kind == "CPU" and any(node.op_type in CONVOLUTIONS for node in graph.nodes):
@@ -111,7 +127,7 @@ def _rewrite_for(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDe
     if kind == "CPU" and any(node.op_type in INTEGER_SUMS for node in graph.nodes):
         from eps.openvino.compile.integer_sums import write_out_sums  # noqa: PLC0415 - lazy: rare
 
-        written = write_out_sums(definition, graph)
+        written = write_out_sums(definition, graph, in_bytes=in_bytes)
         notes += describe_rewriting(definition, written, "OpenVINO would sum by way of int32")
         definition = written
     if kind == "CPU" and any(node.op_type == GATHER for node in graph.nodes):
