@@ -6,8 +6,6 @@ precision transformations (the property LP_TRANSFORMS_MODE). Seen with OpenVINO 
 - On CPUs without VNNI (AVX2, and AVX-512 before Cascade Lake) the kernels add two products in 16
   bits and saturate, since 2 * 255 * 127 does not fit. A MatMul by int8 weights is then wrong by
   half and more. Weights of at most 64, as quantising with `reduce_range` makes them, always fit.
-- A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
-  another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
 - A constant that Pad adds is quantised as its input is, and may be clipped.
 - Behind a Relu, a product with a negative constant has another sign.
 
@@ -48,8 +46,6 @@ ZERO_POINTS = {DEQUANTIZE: 2, "QLinearConv": 5, "QLinearMatMul": 5}
 """Input with the zero point of the weights."""
 LARGEST_WEIGHT = 64
 """Two products with an 8-bit activation fit into 16 bits: 2 * 255 * 64 < 2**15."""
-POOLING = ("Pool", "Reduce", "Resize", "Softmax")
-"""Parts of names of operators that end the search for a Concat, since the fault ends at them."""
 SCALES = {"Mul": (0, 1), "Div": (0, 1), "BatchNormalization": (0, 1)}
 """Operators that multiply, with their factors."""
 RECTIFIERS = ("Relu", "Clip", "LeakyRelu", "PRelu", "Max", "Min")
@@ -203,25 +199,6 @@ def _zero_point(graph: Graph, node: Node) -> Tensor | None:
     return graph.constant(node.inputs[place]) if place < len(node.inputs) else None
 
 
-def _has_fragile_concat(graph: Graph) -> bool:
-    """Whether a Concat is quantised, and what it becomes is quantised again before it is summed."""
-    for node in graph.nodes:
-        if node.op_type != QUANTIZE:
-            continue
-        ancestors = list(_ancestors(graph, node.inputs[0], until=(*OPERANDS, *POOLING)))
-        is_quantised = any(ancestor.op_type == QUANTIZE for ancestor in ancestors)
-        if is_quantised and any(_joins_numbers(graph, ancestor) for ancestor in ancestors):
-            return True
-    return False
-
-
-def _joins_numbers(graph: Graph, node: Node) -> bool:
-    """Whether a node is a Concat that can be quantised, and not one of sizes."""
-    value_type = graph.type_of(node.outputs[0])
-    is_size = isinstance(value_type, TensorType) and value_type.elem_type == DataType.INT64
-    return node.op_type == "Concat" and not is_size
-
-
 def _pads_with_value(graph: Graph) -> bool:
     """Whether a Pad adds another constant than 0."""
     for node in graph.nodes:
@@ -268,7 +245,6 @@ def _ancestors(graph: Graph, name: str, *, until: tuple[str, ...]) -> Iterator[N
 
 
 LOSSY: tuple[tuple[Callable[[Graph], bool], str], ...] = (
-    (_has_fragile_concat, "crash on a Concat that is quantised twice"),
     (_pads_with_value, "may clip the constant of a Pad"),
     (_turns_sign, "lose the sign of a factor behind a Relu"),
 )

@@ -6,8 +6,11 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   first channel's then counts for all channels; a negative factor turns the clipping round.
 - A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
   Where a convolution or matrix product is right before them, the kernel of that computes them.
+- A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
+  another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
 
-A maximum with the lowest float changes no number, and nothing is moved past it.
+A maximum with the lowest float changes no number, and nothing is moved past it. Behind a Concat its
+inputs are still joined as integers, and the maximum is part of the next kernel.
 """
 
 from __future__ import annotations
@@ -26,8 +29,12 @@ if TYPE_CHECKING:
 QUANTIZE = "QuantizeLinear"
 SUMS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
 """Operators whose kernels compute arithmetic that follows."""
+RECURRENT = ("LSTM", "GRU", "RNN", "Einsum")
 ARITHMETIC = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
 CLIPS = ("Clip", "Max", "Min")
+POOLING = ("Pool", "Reduce", "Resize", "Softmax")
+"""Parts of names of operators that end the search for a Concat, since the fault ends at them."""
+JOIN = "Concat"
 LOWEST = {
     DataType.FLOAT: struct.pack("<f", -3.4028234663852886e38),
     DataType.FLOAT16: struct.pack("<e", -65504.0),
@@ -36,25 +43,34 @@ LOWEST = {
 
 
 def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
-    """A graph with a Max before each such QuantizeLinear; itself where there is none.
+    """A graph with a Max before each such QuantizeLinear, or behind a Concat; itself without any.
 
     Args:
         definition: To be rewritten.
         graph: The same, or before other nodes of it were rewritten; knows the element types.
     """
-    fragile = _Chains(definition).find_fragile()
-    if not fragile:
+    chains = _Chains(definition)
+    fragile, joins = chains.find_fragile(), chains.find_joins()
+    if not fragile | joins:
         return definition
     writer = NodeWriter(definition, "barrier")
     kept: dict[str, str] = {}
     for node in definition.nodes:
-        data = LOWEST.get(_element_type(graph, node.inputs[0])) if id(node) in fragile else None
+        if id(node) not in fragile | joins:
+            writer.nodes.append(node)
+            continue
+        element = _element_type(graph, node.inputs[0])
+        data = LOWEST.get(element)
         if data is None:
             writer.nodes.append(node)
             continue
+        lowest = writer.constant(element, (), data)
+        if id(node) in joins:
+            joined = writer.add(JOIN, *node.inputs, output="", **node.attributes)
+            writer.add("Max", joined, lowest, output=node.outputs[0])
+            continue
         name, *rest = node.inputs
         if name not in kept:
-            lowest = writer.constant(_element_type(graph, name), (), data)
             kept[name] = writer.add("Max", name, lowest)
         writer.nodes.append(replace(node, inputs=(kept[name], *rest)))
     return writer.finish(definition)
@@ -83,6 +99,30 @@ class _Chains:
         """The `id` of each QuantizeLinear that needs something before it."""
         quantized = [n for n in self._nodes if n.op_type == QUANTIZE and not n.domain]
         return {id(node) for node in quantized if self._loses_constant(node)}
+
+    def find_joins(self) -> set[int]:
+        """The `id` of each Concat of what is quantised, and is so again before it is summed."""
+        joins = set[int]()
+        for node in self._nodes:
+            if node.op_type != QUANTIZE or node.domain:
+                continue
+            before = self._find_before(node.inputs[0])
+            if any(other.op_type == QUANTIZE for other in before):
+                joins |= {id(other) for other in before if other.op_type == JOIN}
+        return joins
+
+    def _find_before(self, name: str) -> list[Node]:
+        """Nodes that a value is computed from, without sums and pools, and those behind them."""
+        nodes: dict[int, Node] = {}
+        names = [name]
+        while names:
+            maker = self._makers.get(names.pop())
+            if maker is None or id(maker) in nodes:
+                continue
+            if not any(part in maker.op_type for part in (*SUMS, *RECURRENT, *POOLING)):
+                nodes[id(maker)] = maker
+                names.extend(filter(None, maker.inputs))
+        return list(nodes.values())
 
     def _loses_constant(self, node: Node) -> bool:
         """Whether it follows a Clip, or arithmetic with vectors, that no sum computes."""
