@@ -58,13 +58,14 @@ def _is_gate_of(node: Node, x: str) -> bool:
     if node.op_type != HARD_SIGMOID or node.domain or node.inputs[0] != x:
         return False
     alpha, beta = (
-        _number(node, "alpha", DEFAULT_ALPHA),
-        _number(node, "beta", DEFAULT_BETA),
+        read_number(node, "alpha", DEFAULT_ALPHA),
+        read_number(node, "beta", DEFAULT_BETA),
     )
     return abs(alpha - ALPHA) <= ROUNDING * ALPHA and abs(beta - BETA) <= ROUNDING * BETA
 
 
-def _number(node: Node, name: str, default: float) -> float:
+def read_number(node: Node, name: str, default: float) -> float:
+    """An attribute of a node, or what it is by default."""
     attribute = node.attributes.get(name)
     value = attribute.value if attribute is not None else default
     return value if isinstance(value, float) else default

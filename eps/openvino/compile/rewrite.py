@@ -90,15 +90,26 @@ def rewrite_partition(
 
         definition = write_out_ceil_pools(definition, graph)
     if not ieee and any(node.op_type == HARD_SIGMOID for node in graph.nodes):
-        from eps.openvino.compile.hard_swish import join_hard_swish  # noqa: PLC0415 - lazy: rare
-
-        written = join_hard_swish(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO adds it to a convolution")
-        definition = written
+        definition, lines = _rewrite_gates(kind, definition, graph)
+        notes += lines
     if kind != "NPU":
         definition = _add_barriers(definition, graph)
     definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
     return Rewritten(definition, quotients, (*notes, *lines))
+
+
+def _rewrite_gates(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """HardSigmoid in operators that have faster kernels; with notes."""
+    from eps.openvino.compile.hard_swish import join_hard_swish  # noqa: PLC0415 - lazy: rare
+
+    joined = join_hard_swish(definition, graph)
+    notes = describe_rewriting(definition, joined, "OpenVINO adds it to a convolution")
+    if kind != "CPU":
+        return joined, notes
+    from eps.openvino.compile.hard_sigmoid import write_out_gates  # noqa: PLC0415 - lazy: rare
+
+    written = write_out_gates(joined, graph)
+    return written, [*notes, *describe_rewriting(joined, written, "OpenVINO's own is slow")]
 
 
 def _add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
