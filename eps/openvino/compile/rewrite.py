@@ -93,7 +93,8 @@ def rewrite_partition(
         definition, lines = _rewrite_gates(kind, definition, graph)
         notes += lines
     if kind != "NPU":
-        definition = _add_barriers(definition, graph)
+        definition, lines = _prepare_steps(definition, graph)
+        notes += lines
     definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
     return Rewritten(definition, quotients, (*notes, *lines))
 
@@ -112,17 +113,24 @@ def _rewrite_gates(kind: str, definition: GraphDef, graph: Graph) -> tuple[Graph
     return written, [*notes, *describe_rewriting(joined, written, "OpenVINO's own is slow")]
 
 
-def _add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
-    """What keeps OpenVINO's low precision transformations from wrong numbers."""
+def _prepare_steps(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Without needless quantisations, and with a guard against wrong numbers; with notes."""
+    notes: list[str] = []
     if any(node.op_type == QUANTIZE for node in definition.nodes):
         from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.repeated_steps import drop_repeated_steps  # noqa: PLC0415 - lazy: rare
 
-        definition = add_barriers(definition, graph)
+        kept = drop_repeated_steps(definition)
+        if gone := Counter(n.op_type for n in definition.nodes) - Counter(
+            n.op_type for n in kept.nodes
+        ):
+            notes.append(f"{_count(gone)} left out: they repeat the steps of what they quantise")
+        definition = add_barriers(kept, graph)
     if any(node.op_type == DEQUANTIZE for node in definition.nodes):
         from eps.openvino.compile.normalisation_barriers import keep_epsilons  # noqa: PLC0415 - lazy: rare
 
         definition = keep_epsilons(definition, graph)
-    return definition
+    return definition, notes
 
 
 def _rewrite_for(
