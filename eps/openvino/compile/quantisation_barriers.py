@@ -59,7 +59,8 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
         if id(node) not in fragile | joins:
             writer.nodes.append(node)
             continue
-        element = _element_type(graph, node.inputs[0])
+        name = node.outputs[0] if id(node) in joins else node.inputs[0]  # which may be a constant
+        element = _element_type(graph, name)
         data = LOWEST.get(element)
         if data is None:
             writer.nodes.append(node)

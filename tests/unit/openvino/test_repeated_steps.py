@@ -88,3 +88,22 @@ def test_all_bytes_and_scales_of_all_sizes_come_through() -> None:
     steps = np.arange(-255, 256).astype(np.float32)
     for scale in np.exp(RANDOM.uniform(np.log(1e-30), np.log(1e30), 1000)).astype(np.float32):
         np.testing.assert_array_equal(np.rint(steps * scale / scale), steps)
+
+
+def test_a_constant_joined_with_sizes_gets_no_barrier() -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n, 4, 6, 7] x) => (y) {{ {STEPS} p = Shape (a) l = Gather (p, zero)
+    j = Concat <axis = 0> (one, l, rest) m = Reshape (a, j) {AGAIN} y = Relu (d) }}"""
+    model = onnx.parser.parse_model(text)
+    extra = {"zero": np.array([0]), "rest": np.array([24, 7])}
+    for name in ("s", "z", "one", *extra):
+        value = np.asarray((VALUES | extra)[name])
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    data = model.SerializeToString()
+    settings = ort.SessionOptions()
+    settings.add_session_config_entry("session.placement", "all")
+    settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    x = RANDOM.normal(0, 2, (2, 4, 6, 7)).astype(np.float32)
+    peer = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    with ort.InferenceSession(data, settings, providers=[OPENVINO]) as session:
+        np.testing.assert_allclose(session.run(None, {"x": x}), peer.run(None, {"x": x}), atol=1e-5)
