@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from functools import cache
 from importlib.util import find_spec
@@ -57,7 +58,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Stop before the first test if an EP that must be here is not."""
+    """Hear interrupts, and stop before the first test if an EP that must be here is not."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # `make test &` in a script: a shell ignores it for commands in the background, and so
+        # would each process that a test starts and interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return  # the controller has looked already
     for folder in filter(None, os.environ.get(REQUIRED, "").split(",")):
