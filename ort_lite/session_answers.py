@@ -55,8 +55,7 @@ class SessionAnswers(ABC):
 
     def get_profiling_start_time_ns(self) -> int:
         """When profiling began, in nanoseconds since 1970; 0 if it is not enabled."""
-        profiler = self._services.profiler
-        return profiler.start_time_ns if profiler is not None else 0
+        return self._services.profiling_start_ns
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
         """Which EP runs which nodes; needs `session.record_ep_graph_assignment_info`.

@@ -40,10 +40,12 @@ class SessionServices:
         if options.execution_mode == ExecutionMode.ORT_PARALLEL:
             self.helpers = _make_helpers(self._count)
         self.profiler: Profiler | None = None
+        self.profiling_start_ns = 0  # kept after the profile has ended, as in onnxruntime
         if options.enable_profiling:
             from ort_lite.execution.profiling import Profiler  # noqa: PLC0415 - lazy: rare
 
             self.profiler = Profiler(options.profile_file_prefix)
+            self.profiling_start_ns = self.profiler.start_time_ns
 
     @property
     def is_watched(self) -> bool:

@@ -121,6 +121,15 @@ def test_without_profiling_there_is_no_file(tmp_path: Path, monkeypatch: Any) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("module", [onnxruntime, ort])
+def test_a_profile_that_has_ended_still_says_when_it_began(module: Any, tmp_path: Path) -> None:
+    chosen = options(module, tmp_path)
+    session = module.InferenceSession(mlp().SerializeToString(), chosen, providers=CPU)
+    began = session.get_profiling_start_time_ns()
+    session.end_profiling()
+    assert session.get_profiling_start_time_ns() == began > 0
+
+
 def test_a_profile_is_ended_once(tmp_path: Path) -> None:
     session = ort.InferenceSession(mlp().SerializeToString(), options(ort, tmp_path), providers=CPU)
     assert session.get_profiling_start_time_ns() > 0
