@@ -58,7 +58,7 @@ def feed_of_files(
             content = _read_json(path)
             if isinstance(content, dict) and not name:
                 feed |= {
-                    key: _to_array(value, _input_of(key, inputs), path)
+                    key: _to_array(value, _input_of(key, inputs, f"{path}: "), path)
                     for key, value in content.items()
                 }
                 continue
@@ -131,12 +131,13 @@ def _split_name(text: str, inputs: Sequence[NodeArg]) -> tuple[str, Path]:
     return "", Path(text)
 
 
-def _input_of(name: str, inputs: Sequence[NodeArg]) -> NodeArg:
+def _input_of(name: str, inputs: Sequence[NodeArg], source: str = "") -> NodeArg:
+    """The input of that name; `source` begins the error of an unknown one."""
     for arg in inputs:
         if arg.name == name:
             return arg
     names = ", ".join(arg.name for arg in inputs)
-    raise CommandError(ExitCode.USAGE, f"the model has no input {name}; it has {names}")
+    raise CommandError(ExitCode.USAGE, f"{source}the model has no input {name}; it has {names}")
 
 
 def _next_input(inputs: Sequence[NodeArg], feed: Mapping[str, Array], text: str) -> NodeArg:

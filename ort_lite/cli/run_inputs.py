@@ -81,6 +81,7 @@ def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object
             f"{', '.join(feed)}",
         )
     _require_types(feed, inputs, choice.files)
+    _require_sizes(feed, inputs, choice.files)
     return {**feed}
 
 
@@ -105,6 +106,37 @@ def _require_types(
             )
 
 
+def _require_sizes(
+    feed: Mapping[str, Array], inputs: Sequence[NodeArg], files: Sequence[str]
+) -> None:
+    """Check that arrays have the sizes that the model declares.
+
+    Raises:
+        CommandError: One has others; a session would not name the file.
+    """
+    for arg in inputs:
+        shape = feed[arg.name].shape
+        # An input of unknown rank has the shape of a scalar.
+        if arg.shape and not _fits(shape, arg):
+            raise CommandError(
+                ExitCode.USAGE,
+                f"{', '.join(files)}: the array for input {arg.name} is {_size_text(shape)}, and "
+                f"the model expects {_size_text(arg.shape)}",
+            )
+
+
+def _fits(shape: Sequence[int], arg: NodeArg) -> bool:
+    return len(shape) == len(arg.shape) and all(
+        not isinstance(declared, int) or declared == size
+        for size, declared in zip(shape, arg.shape, strict=True)
+    )
+
+
+def _size_text(shape: Sequence[object]) -> str:
+    """`1x3x224x224`; a free size is `?`."""
+    return "x".join(str(d) if isinstance(d, int) else "?" for d in shape) or "a scalar"
+
+
 def _require_images(choice: FeedChoice) -> None:
     """Check that `--shape` names inputs that images are resized for.
 
@@ -125,17 +157,14 @@ def _require_shapes(shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[Node
     Raises:
         UsageError: No input has the name, or the model declares another shape.
     """
-    declared = {arg.name: arg.shape for arg in inputs}
+    declared = {arg.name: arg for arg in inputs}
     for name, shape in shapes.items():
         if name not in declared:
             raise click.UsageError(
                 f"--shape {name}: the model has no input {name}; it has {', '.join(declared)}"
             )
-        sizes = [dim if isinstance(dim, int) else None for dim in declared[name]]
-        if len(sizes) != len(shape) or any(
-            size not in (None, requested) for size, requested in zip(sizes, shape, strict=True)
-        ):
-            text = "x".join("?" if size is None else str(size) for size in sizes)
+        if not _fits(shape, declared[name]):
+            text = _size_text(declared[name].shape)
             raise click.UsageError(f"--shape {name}: the model declares {text}")
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,6 +262,32 @@ def test_an_array_that_fits_no_input_is_named(
     np.save(path, np.zeros((2, 3), np.int64))
     arguments = [word.replace("NAME", str(path)) for word in inputs]
     refused(invoke("run", model, *arguments), ExitCode.USAGE, text)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            np.zeros((2, 4), np.float32),
+            "x.npy: the array for input x is 2x4, and the model expects",
+        ),
+        (np.zeros(3, np.float32), r"x.npy: the array for input x is 3, and .* expects \?x3"),
+        (np.float32(1), r"x.npy: the array for input x is a scalar, and .* expects \?x3"),
+    ],
+    ids=["size", "rank", "scalar"],
+)
+def test_a_file_whose_array_has_another_size_is_named(
+    invoke, model: Path, content: np.ndarray[Any, Any], text: str
+) -> None:
+    path = model.with_name("x.npy")
+    np.save(path, content)
+    refused(invoke("run", model, path), ExitCode.USAGE, text)
+
+
+def test_a_json_file_that_names_no_input_is_named(invoke, model: Path) -> None:
+    path = model.with_name("x.json")
+    path.write_text('{"q": [1]}', "utf-8")
+    refused(invoke("run", model, path), ExitCode.USAGE, "x.json: the model has no input q")
 
 
 @pytest.mark.parametrize(
