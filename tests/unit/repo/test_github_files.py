@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,17 @@ def test_a_form_without_a_body_is_refused(tmp_path: Path) -> None:
     del form["body"]
     (tmp_path / "form.yml").write_text(yaml.safe_dump(form), encoding="utf-8")
     assert refused_by("vendor.github-issue-forms", tmp_path / "form.yml")
+
+
+def test_each_python_that_the_metadata_promises_runs_tests_in_ci() -> None:
+    metadata = tomllib.loads((GITHUB.parent / "pyproject.toml").read_text("utf-8"))
+    prefix = "Programming Language :: Python :: 3."
+    classifiers = metadata["project"]["classifiers"]
+    promised = {c.rpartition(" ")[2] for c in classifiers if c.startswith(prefix)}
+    jobs = yaml.safe_load((GITHUB / "workflows/ci.yml").read_text("utf-8"))["jobs"]
+    tested = set(jobs["gate"]["strategy"]["matrix"]["python"])
+    for step in jobs["systems"]["steps"]:
+        version = step.get("with", {}).get("python-version")
+        tested |= {version} if version else set()
+    assert promised
+    assert promised <= tested
