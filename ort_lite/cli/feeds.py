@@ -14,7 +14,7 @@ from ort_lite.cli.image_input import SUFFIXES, load_image
 from ort_lite.cli.next_steps import look_at, name_of_input
 from ort_lite.cli.output import print_note
 from ort_lite.context.quote_argument import quote_argument
-from ort_lite.model.shape_guess import guessed_shape, is_open
+from ort_lite.model.shape_guess import guessed_shape, is_open, sizes_of_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,8 +87,9 @@ def guessed_feed(
     Raises:
         CommandError: An input is not a tensor, or a shape names an unknown input.
     """
+    known = sizes_of_symbols(inputs, shapes)
     guessed = {
-        arg.name: guessed_shape(arg, metadata)
+        arg.name: guessed_shape(arg, metadata, known)
         for arg in inputs
         if is_open(arg) and arg.name not in shapes
     }

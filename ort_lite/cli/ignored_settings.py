@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef
     from ort_lite.options import SessionOptions
 
+MOST_SYMBOLS = 8
+"""Symbolic dimensions that a note lists."""
 ENTRIES = frozenset(
     {
         "ep.context_embed_mode",
@@ -116,12 +118,19 @@ def report_ignored_settings(
     from ort_lite.model.loader import load
 
     with closing(load(model, options)) as loaded:
-        symbols = sorted(set(_symbols(loaded.model.graph)))
+        symbols = list(dict.fromkeys(_symbols(loaded.model.graph)))
     for name in sorted(set(sizes) - set(symbols)):
         print_note(
             f"note: --dim {name} has no effect: the model has "
-            f"{', '.join(symbols) or 'no symbolic dimensions'}"
+            f"{_first_of(symbols) or 'no symbolic dimensions'}"
         )
+
+
+def _first_of(symbols: Sequence[str]) -> str:
+    """The first symbols, which are those of inputs; exporters name one for many a node."""
+    more = len(symbols) - MOST_SYMBOLS
+    text = ", ".join(symbols[:MOST_SYMBOLS])
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def _suggestion(key: str) -> str:
@@ -130,6 +139,7 @@ def _suggestion(key: str) -> str:
 
 
 def _symbols(graph: GraphDef) -> Iterator[str]:
+    """Those of inputs first."""
     from ctx_formats.onnx_model import TensorType
 
     for info in (*graph.inputs, *graph.outputs, *graph.value_info.values()):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ort_lite.model.info import NodeArg
 
@@ -20,10 +21,15 @@ SEQUENCE_LENGTH = 16
 EXAMPLE_LENGTH = 512
 _SEQUENCE_WORDS = ("seq", "length", "tokens", "time", "frames")
 _CHANNELS = (1, 3)
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
-def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
+def guessed_shape(
+    arg: NodeArg, metadata: Mapping[str, str], known: Mapping[str, int] = _NONE
+) -> tuple[int, ...]:
     """The shape of `arg`, with a guess for each dynamic dimension.
+
+    Symbols in `known`, such as `sequence`, have those sizes (see `sizes_of_symbols`).
 
     Height and width of what looks like an image (rank 4 with 1 or 3 channels) are those of the
     model's metadata, as Ultralytics writes them (`imgsz`), those of a line of text if the metadata
@@ -34,7 +40,23 @@ def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
     for axis, size in zip(_image_axes(arg), _image_size(metadata), strict=False):
         if not isinstance(arg.shape[axis], int):
             sizes[axis] = size
+    for axis, dim in enumerate(arg.shape):
+        if isinstance(dim, str) and dim in known:
+            sizes[axis] = known[dim]
     return tuple(sizes)
+
+
+def sizes_of_symbols(
+    inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, int]:
+    """Sizes of symbols that inputs with a shape determine: other inputs have the same."""
+    return {
+        dim: size
+        for arg in inputs
+        if arg.name in shapes
+        for dim, size in zip(arg.shape, shapes[arg.name], strict=False)
+        if isinstance(dim, str)
+    }
 
 
 def example_shape(arg: NodeArg) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import ort_lite
 from ort_lite.cli.exit_codes import ExitCode
@@ -141,6 +142,22 @@ def test_what_has_no_effect_is_told(invoke, model: Path) -> None:
     config, dim = notes(result.err)
     assert "did you mean session.disable_cpu_ep_fallback?" in config
     assert dim == "note: --dim nosuch has no effect: the model has batch"
+
+
+def test_of_many_symbols_those_of_inputs_are_listed(invoke, tmp_path: Path) -> None:
+    values = [f"v{number}" for number in range(30)]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], [value]) for value in values],
+        "many",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["width", "height"])],
+        [helper.make_tensor_value_info(v, TensorProto.FLOAT, [f"a_{v}", "h"]) for v in values],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    result = invoke("explain", tmp_path / "m.onnx", "--dim", "nosuch=3", "-e", "cpu")
+    (note,) = notes(result.err)
+    assert ": the model has width, height, a_v0, h, " in note
+    assert note.endswith(" and 25 more")
 
 
 def test_a_preference_that_nothing_meets_is_told(invoke, model: Path) -> None:

@@ -209,6 +209,24 @@ def test_open_sizes_are_guessed(shape, metadata, expected: tuple[int, ...]) -> N
     assert guessed_shape(NodeArg("x", "tensor(float)", shape), metadata) == expected
 
 
+def test_inputs_that_share_a_symbol_are_guessed_alike(invoke, tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["ids", "mask"], ["y"])],
+        "sum",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "sequence"])
+            for name in ("ids", "mask")
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    result = invoke("run", tmp_path / "m.onnx", "--shape", "ids=2x32", "-e", "cpu")
+    assert result.code == 0, result.err
+    assert "--shape mask=2x32" in result.err
+    assert "y: float32[2, 32]" in result.out
+
+
 def test_a_guess_is_told_with_what_sets_it(invoke, model: Path) -> None:
     result = invoke("run", model, "-e", "cpu")
     assert result.code == 0
