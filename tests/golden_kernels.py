@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from device_models import NodeSet
-from onnx import parser
+from onnx import TensorProto, parser
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.compile.codegen.emit import PART
@@ -278,6 +278,21 @@ CASES = {
             domain="com.microsoft",
         )
     ),
+    "group_attention_half": Case(
+        _node(
+            *("GroupQueryAttention", np.zeros((1, 1, 64), np.float16), None, None),
+            *(np.zeros((1, 1, 8, 16), np.float16), np.zeros((1, 1, 8, 16), np.float16)),
+            *(np.zeros(1, np.int32), np.int32(8)),
+            *(np.zeros((8, 8), np.float16), np.zeros((8, 8), np.float16)),
+            fixed=(6, 7, 8),
+            outputs=3,
+            num_heads=2,
+            kv_num_heads=1,
+            do_rotary=1,
+            domain="com.microsoft",
+        )
+    ),
+    "half_cast": Case(_node("Cast", _zeros(3, 8), to=TensorProto.FLOAT16)),
     "custom": Case(_text(CUSTOM_NODE), replace(CPU, custom=parse_custom_kernels(CUSTOM))),
     "gru": Case(
         _node(

@@ -52,6 +52,7 @@ class DecoderShape:
         quantised_embedding: Whether the embedding is the output layer's weights.
         last_only: Whether logits are computed for the last position alone.
         accuracy_level: Of MatMulNBits; 4 lets ONNX Runtime quantise activations.
+        half: Whether activations, scales, caches and logits are float16, as for GPUs.
         softcap, window: Of GroupQueryAttention; 0 and -1 for none.
         experts: Gated layers to choose from, as one QMoE; 0 for a single one of MatMulNBits.
         chosen: Experts of a token.
@@ -72,6 +73,7 @@ class DecoderShape:
     quantised_embedding: bool = True
     last_only: bool = True
     accuracy_level: int = 0
+    half: bool = False
     softcap: float = 0.0
     window: int = -1
     experts: int = 0
@@ -121,6 +123,7 @@ class _Writer:
         self._shape, self._data, self._random = shape, data, random
         self._nodes: list[onnx.NodeProto] = []
         self._weights: list[TensorProto] = []
+        self._floats_type = np.dtype(np.float16 if shape.half else np.float32)
 
     def write(self) -> onnx.ModelProto:
         shape = self._shape
@@ -141,7 +144,8 @@ class _Writer:
         return helper.make_model(graph, ir_version=10, opset_imports=opsets)
 
     def _ports(self) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
-        shape, f32, i64 = self._shape, TensorProto.FLOAT, TensorProto.INT64
+        shape, i64 = self._shape, TensorProto.INT64
+        floats = helper.np_dtype_to_tensor_dtype(self._floats_type)
         info = helper.make_tensor_value_info
         past: list[str | int | None] = [
             "batch_size",
@@ -160,11 +164,11 @@ class _Writer:
             info("input_ids", i64, ["batch_size", "sequence_length"]),
             info("attention_mask", i64, ["batch_size", "total_sequence_length"]),
         ]
-        outputs = [info("logits", f32, ["batch_size", rows, shape.vocabulary])]
+        outputs = [info("logits", floats, ["batch_size", rows, shape.vocabulary])]
         for i in range(shape.layers):
             for kind in ("key", "value"):
-                inputs.append(info(f"past_key_values.{i}.{kind}", f32, past))
-                outputs.append(info(f"present.{i}.{kind}", f32, present))
+                inputs.append(info(f"past_key_values.{i}.{kind}", floats, past))
+                outputs.append(info(f"present.{i}.{kind}", floats, present))
         return inputs, outputs
 
     def _lengths(self) -> tuple[str, str]:
@@ -376,12 +380,15 @@ class _Writer:
             self._weights.append(onnx.numpy_helper.from_array(value, name))
 
     def _put(self, name: str, value: Array) -> None:
+        """A constant in the file of weights, in the model's float type if it has floats."""
+        value = value.astype(self._floats_type) if value.dtype.kind == "f" else value
         kind = helper.np_dtype_to_tensor_dtype(value.dtype)
         self._store(name, kind, value.shape, [value.tobytes()])
 
     def _floats(self, name: str, dims: Sequence[int]) -> None:
-        drawn = ((WEIGHT_SIZE * self._draw(n)).tobytes() for n in _chunks(dims))
-        self._store(name, TensorProto.FLOAT, dims, drawn)
+        kind, drawn = self._floats_type, ((WEIGHT_SIZE * self._draw(n)) for n in _chunks(dims))
+        pieces = (values.astype(kind).tobytes() for values in drawn)
+        self._store(name, helper.np_dtype_to_tensor_dtype(kind), dims, pieces)
 
     def _stream(self, name: str, dims: Sequence[int], kind: int) -> None:
         self._store(name, kind, dims, (self._random.bytes(n) for n in _chunks(dims)))
@@ -418,11 +425,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--packed", action="store_true", help="one product for q, k and v")
     parser.add_argument("--all-logits", action="store_true", help="logits of every position")
     parser.add_argument("--accuracy-level", type=int, default=0)
+    parser.add_argument("--float16", action="store_true", help="as the builder writes for GPUs")
     options = parser.parse_args(arguments)
     shape = replace(
         SHAPES[options.size], bits=options.bits, block=options.block,
         zero_points=options.zero_points, packed=options.packed, last_only=not options.all_logits,
-        accuracy_level=options.accuracy_level,
+        accuracy_level=options.accuracy_level, half=options.float16,
     )  # fmt: skip
     sys.stdout.write(f"{make_decoder(options.folder, shape, options.seed)}\n")
 

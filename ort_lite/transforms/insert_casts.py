@@ -33,12 +33,33 @@ WIDENED = frozenset(
         *("InstanceNormalization", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax"),
         *("MatMul", "MaxPool", "Mul", "Neg", "PRelu", "Pad", "Reciprocal"),
         *("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Reshape", "Sigmoid"),
-        *("Sin", "Slice", "Softmax", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tanh"),
+        *(
+            "SimplifiedLayerNormalization",
+            "Sin",
+            "Slice",
+            "Softmax",
+            "Softplus",
+            "Split",
+            "Sqrt",
+            "Squeeze",
+            "Sub",
+            "Tanh",
+        ),
         *("Tile", "Transpose", "Unsqueeze", "Where"),
     )
 )
 """Operators of ai.onnx whose float outputs have the type of their float inputs, and whose
 attributes name no type. Max and Min are not here: float32 came to them with other versions."""
+
+CONTRIB_DOMAIN = "com.microsoft"
+WIDENED_CONTRIB = frozenset(
+    (
+        *("GatherBlockQuantized", "MatMulNBits", "MoE", "QMoE", "QuickGelu", "RotaryEmbedding"),
+        *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+    )
+)
+"""The same of com.microsoft. GroupQueryAttention is not here: its caches keep their type, so that
+an EP may write them in place."""
 
 
 def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[GraphDef, int]:
@@ -125,7 +146,8 @@ class _Widening:
         return made, self.count
 
     def _may_widen(self, node: Node) -> bool:
-        if node.domain not in ONNX_DOMAINS or node.op_type not in WIDENED:
+        known = WIDENED_CONTRIB if node.domain == CONTRIB_DOMAIN else WIDENED
+        if node.domain not in (*ONNX_DOMAINS, CONTRIB_DOMAIN) or node.op_type not in known:
             return False
         narrow = {self._narrow_type(name) for name in (*node.inputs, *node.outputs)} - {None}
         return len(narrow) == 1 and all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
-from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.element_types import C_TYPES, HALF, HALF_OPERATORS
 from eps.opencl.compile.inside_shapes import InsideShapes, sample_size
 from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower_graph import GraphLowering
@@ -85,6 +85,8 @@ def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     except Unsupported as exc:
         return " ".join(str(exc).split())
     values = [tracer.values.get(name) for name in (*node.inputs, *node.outputs) if name]
+    if (node.domain, node.op_type) in HALF_OPERATORS:
+        values = [value for value in values if value is None or value.dtype != HALF]
     problem = next(filter(None, (_value_problem(v, target) for v in values)), "")
     if problem:
         for name in node.outputs:

@@ -21,3 +21,8 @@ C_TYPES: Mapping[str, str] = {
     "bool": "uchar",
 }
 """numpy's names of them, in OpenCL C."""
+
+HALF = "float16"
+"""Of tensors that `HalfCast` and the kernels of caches read and write, without arithmetic in it."""
+HALF_OPERATORS = frozenset((("", "Cast"), ("com.microsoft", "GroupQueryAttention")))
+"""Domain and name of the operators whose kernels have such inputs or outputs."""

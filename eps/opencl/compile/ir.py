@@ -34,6 +34,7 @@ class IrTensor:
         order: Axes in their order in memory, outermost first; () for row-major.
         name: Of the ONNX value that it is, for messages.
         quantised: What it was dequantised from, if it was.
+        single: The float32 tensor that a float16 one was made of, if it was.
     """
 
     shape: tuple[int, ...]
@@ -42,6 +43,7 @@ class IrTensor:
     order: tuple[int, ...] = ()
     name: str = ""
     quantised: Quantised | None = None
+    single: IrTensor | None = None
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.custom_op import CustomOp
 from eps.opencl.compile.expert_op import ExpertMatMul
 from eps.opencl.compile.expression import Arg
+from eps.opencl.compile.half_op import HalfCast
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
     Alias,
@@ -38,6 +39,7 @@ from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strid
 CHANNELS_LAST = (0, 2, 3, 1)
 ROW_WRITERS = (
     *(LayerNorm, BlockGather, BlockMatMul, ExpertMatMul, CacheAppend, GroupAttention, CustomOp),
+    HalfCast,
 )
 """Operations whose kernels write row-major results, rows one after another."""
 Border = tuple[int, int, int, int]
@@ -223,7 +225,7 @@ class _Layout:
                     inputs[1] = self._with_unit_stride(inputs[1])
                 if op.inputs[0].dtype != "float32":
                     inputs[0] = self._with_unit_stride(inputs[0])
-            elif isinstance(op, LayerNorm | BlockGather) and not inputs[0].is_plain:
+            elif isinstance(op, LayerNorm | BlockGather | HalfCast) and not inputs[0].is_plain:
                 inputs[0] = self._copy_to_plain(inputs[0])
             elif isinstance(op, CacheAppend | GroupAttention):
                 inputs[0] = self._with_unit_stride(inputs[0])

@@ -12,7 +12,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.compile.constant_nodes import MAX_FOLDED, TOO_LARGE, evaluate_in_numpy
-from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.element_types import C_TYPES, HALF
 from eps.opencl.compile.ir import Alias, IrTensor, KernelGraph, Op, Pointwise, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
 from eps.opencl.compile.lower.node import NodeView, constant
@@ -146,7 +146,7 @@ def lower_graph(
             raise Unsupported(f"{node.op_type} '{node.name}': {exc}") from exc
     outputs = tuple(tracer.values[info.name] for info in graph.outputs)
     for info, tensor in zip(graph.outputs, outputs, strict=True):
-        if tensor.dtype not in C_TYPES:
+        if tensor.dtype not in C_TYPES and tensor.dtype != HALF:
             raise Unsupported(f"'{info.name}' has element type {tensor.dtype}, which no kernel has")
     return KernelGraph(tuple(inputs), outputs, tracer.ops, _describe(tracer.written_out))
 

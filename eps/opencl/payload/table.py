@@ -10,7 +10,7 @@ import numpy as np
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.element_types import C_TYPES, HALF
 from eps.opencl.program_spec import (
     CHAIN_ARGUMENTS,
     ArenaFill,
@@ -289,7 +289,7 @@ def _decode_launch(row: object, arguments: _Arguments) -> LaunchSpec:
 def _decode_port(row: object, arena: int) -> ProgramPort:
     name, kind, dims, start = array(row, "port", 4)
     dtype = text(kind, "port.type")
-    if dtype not in C_TYPES:
+    if dtype not in (*C_TYPES, HALF):
         raise FormatError("port.type", dtype[:40], "an element type")
     rows = array(dims, "port.shape")
     if len(rows) > MAX_RANK:

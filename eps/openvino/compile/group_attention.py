@@ -50,6 +50,8 @@ class _Attention:
     def __init__(self, node: Node, graph: Graph, writer: NodeWriter) -> None:
         self._node, self._graph, self._writer = node, graph, writer
         self._inputs = (*node.inputs, *("",) * (9 - len(node.inputs)))
+        query = graph.type_of(self._inputs[_QUERY])
+        self._half = isinstance(query, TensorType) and query.elem_type == DataType.FLOAT16
         self._heads = self._attribute("num_heads", 1)
         self._groups = self._attribute("kv_num_heads", 1)
         past = graph.type_of(self._inputs[_PAST_KEY])
@@ -70,7 +72,11 @@ class _Attention:
         own = self._write_positions(q)
         if self._attribute("do_rotary", 0):
             angles = [
-                w.add("Unsqueeze", w.add("Gather", self._inputs[i], own, axis=0), w.integers(1))
+                w.add(
+                    "Unsqueeze",
+                    self._widen(w.add("Gather", self._inputs[i], own, axis=0)),
+                    w.integers(1),
+                )
                 for i in (_COS, _SIN)
             ]
             q, k = (self._rotate(x, angles) for x in (q, k))
@@ -85,18 +91,22 @@ class _Attention:
         w, counts = self._writer, (self._heads, self._groups, self._groups)
         if self._inputs[_KEY]:
             parts = [
-                w.add("Reshape", name, w.integers(0, 0, count, self._size))
+                w.add("Reshape", self._widen(name), w.integers(0, 0, count, self._size))
                 for name, count in zip(self._inputs, counts, strict=False)
             ]
         else:
             shape = w.integers(0, 0, sum(counts), self._size)
-            whole = w.add("Reshape", self._inputs[_QUERY], shape)
+            whole = w.add("Reshape", self._widen(self._inputs[_QUERY]), shape)
             ends = (counts[0], counts[0] + counts[1], sum(counts))
             parts = [
                 self._slice(whole, 2, begin, end)
                 for begin, end in zip((0, *ends), ends, strict=False)
             ]
         return [self._transpose(part) for part in parts]
+
+    def _widen(self, x: str) -> str:
+        """A float16 value in float32, in which scores and rotations are computed."""
+        return self._writer.add("Cast", x, to=DataType.FLOAT) if self._half else x
 
     def _transpose(self, x: str) -> str:
         """The middle axes of four swapped."""
@@ -138,7 +148,7 @@ class _Attention:
         return w.add("Concat", first, second, *rest, axis=3)
 
     def _append(self, past: int, new: str, places: str, output: str) -> str:
-        """The cache with the new positions in their places."""
+        """The cache with the new positions in their places, in float32."""
         w, cache = self._writer, self._inputs[past]
         total = w.add("Cast", self._inputs[_TOTAL], to=DataType.INT64)
         missing = w.add("Sub", w.add("Reshape", total, w.integers(1)), self._size_of(cache, 2))
@@ -146,9 +156,11 @@ class _Attention:
         batch, sizes = self._size_of(cache, 0), w.integers(self._size)
         groups = w.integers(self._groups)
         shape = w.add("Concat", batch, groups, missing, sizes, axis=0)
-        whole = w.add("Concat", cache, w.add("Expand", w.number(0.0), shape), axis=2)
+        zero = w.constant(DataType.FLOAT16, (), bytes(2)) if self._half else w.number(0.0)
+        whole = w.add("Concat", cache, w.add("Expand", zero, shape), axis=2)
         index = w.add("Expand", places, w.add("Shape", new))
-        return w.add("ScatterElements", whole, index, new, output=output, axis=2)
+        new = w.add("Cast", new, to=DataType.FLOAT16) if self._half else new
+        return self._widen(w.add("ScatterElements", whole, index, new, output=output, axis=2))
 
     def _attend(self, q: str, keys: str, values: str, places: str, output: str) -> None:
         w = self._writer
@@ -173,7 +185,11 @@ class _Attention:
         size = w.integers(self._size)
         split = w.add("Concat", batch, heads, new, size, axis=0)
         joined = self._transpose(w.add("Reshape", mixed, split))
-        w.add("Reshape", joined, w.integers(0, 0, self._heads * self._size), output=output)
+        sizes = w.integers(0, 0, self._heads * self._size)
+        if self._half:
+            w.add("Cast", w.add("Reshape", joined, sizes), output=output, to=DataType.FLOAT16)
+        else:
+            w.add("Reshape", joined, sizes, output=output)
 
     def _write_mask(self, room: str, places: str) -> str:
         """What is added to the scores [B, 1, S, T]: 0 for a key that is to be seen."""

@@ -36,8 +36,9 @@ def _check_attention(facts: NodeFacts) -> str:
         return "smooth_softmax and rotary_interleaved are not written out"
     if facts.is_output_used(3) or facts.number("local_window_size", -1) == 0:
         return "GroupQueryAttention with scores as an output is not written out"
-    if facts.elem_type(_QUERY) != DataType.FLOAT and facts.elem_type(_PAST_KEY) != DataType.FLOAT:
-        return "GroupQueryAttention is written out for float32"
+    kinds = {facts.elem_type(_QUERY), facts.elem_type(_PAST_KEY)}
+    if kinds not in ({DataType.FLOAT}, {DataType.FLOAT16}):
+        return "GroupQueryAttention is written out for float32 and for float16"
     if facts.graph.opset_imports.get("", 1) < OLDEST_OPSET:
         return f"GroupQueryAttention is written out from opset {OLDEST_OPSET} on"
     return _size_problem(facts)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_models import NodeSet
+from onnx import TensorProto
 from system_limits import WINDOWS
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -49,7 +50,14 @@ def add_product(
 
 
 def add_attention(
-    nodes: NodeSet, new: int, past: int, *, room: int = 0, batch: int = 1, **fields: Any
+    nodes: NodeSet,
+    new: int,
+    past: int,
+    *,
+    room: int = 0,
+    batch: int = 1,
+    kind: type[np.floating[Any]] = np.float32,
+    **fields: Any,
 ) -> str:
     """A GroupQueryAttention after `past` positions, in a cache that has room for more."""
     total = max(new + past, room)
@@ -60,6 +68,7 @@ def add_attention(
     angles = f32(64, SIZE // 2)
     inputs = [query, keys, values, *(caches if room or past else (None, None)), lengths]
     inputs += [np.array(total, np.int32), np.cos(angles), np.sin(angles)]
+    inputs = [x.astype(kind) if x is not None and x.dtype == np.float32 else x for x in inputs]
     return nodes.add(
         "GroupQueryAttention", inputs, (6, 7, 8), 3, domain=CONTRIB, num_heads=HEADS,
         kv_num_heads=GROUPS, **fields,
@@ -83,8 +92,9 @@ def check(nodes: NodeSet, options: dict[str, str], valid: dict[str, int] | None 
     for info, mine, theirs in zip(nodes.model.graph.output, found, right, strict=True):
         end = (valid or {}).get(info.name.split("/")[0])
         part = (slice(None), slice(None), slice(end if mine.ndim == 4 else None))
-        assert mine.shape == theirs.shape
-        np.testing.assert_allclose(mine[part[: mine.ndim]], theirs[part[: mine.ndim]], 1e-4, 1e-4)
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        limit = 1e-4 if mine.dtype == np.float32 else 4e-3  # float16 has steps of 2**-11
+        np.testing.assert_allclose(mine[part[: mine.ndim]], theirs[part[: mine.ndim]], limit, limit)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -193,8 +203,11 @@ def test_products_of_bytes_do_not_hide_what_is_not_finite() -> None:
     assert np.isfinite(found[2]).all()
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_attention_to_a_cache_agrees_with_onnxruntime(options: dict[str, str]) -> None:
+def test_attention_to_a_cache_agrees_with_onnxruntime(
+    options: dict[str, str], kind: type[np.floating[Any]]
+) -> None:
     nodes, valid = NodeSet(), {}
     fields: dict[str, Any]
     for new, past, room, fields in (
@@ -208,9 +221,21 @@ def test_attention_to_a_cache_agrees_with_onnxruntime(options: dict[str, str]) -
         (37, 21, 60, {"do_rotary": 1, "rotary_interleaved": 1, "softcap": 1.5}),
         (33, 0, 40, {"local_window_size": 5, "smooth_softmax": 1}),
     ):
-        name = add_attention(nodes, new, past, room=room, **fields)
+        name = add_attention(nodes, new, past, room=room, kind=kind, **fields)
         valid[name.split("/")[0]] = new + past
     check(nodes, options, valid)
+
+
+def test_attention_of_a_cache_in_another_type_than_its_queries_is_refused() -> None:
+    """ONNX Runtime's schema has one type for both; a model may say otherwise."""
+    nodes = NodeSet()
+    name = add_attention(nodes, 1, 5, room=10)
+    for position in (3, 4):
+        key = f"{name.split('/')[0]}.{position}"
+        nodes.feeds[key] = nodes.feeds[key].astype(np.float16)
+        info = next(info for info in nodes.model.graph.input if info.name == key)
+        info.type.tensor_type.elem_type = TensorProto.FLOAT16
+    assert "inputs of float16 and float32" in nodes.refusals()[name.split("/")[0]]
 
 
 def test_decoder_operators_that_no_kernel_fits_are_refused_with_the_reason() -> None:

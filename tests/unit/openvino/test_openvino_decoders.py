@@ -168,8 +168,11 @@ def test_a_decoder_is_one_partition_and_gives_onnxruntimes_numbers(
         assert_close(run_steps(session, shape), run_in_onnxruntime(path, shape))
 
 
-def test_contexts_of_prompts_and_of_tokens_come_back_as_a_group(tmp_path: Path) -> None:
-    path, shape = write_decoder(tmp_path, "plain"), VARIANTS["plain"]
+@pytest.mark.parametrize("variant", ["plain", "half"])
+def test_contexts_of_prompts_and_of_tokens_come_back_as_a_group(
+    variant: str, tmp_path: Path
+) -> None:
+    path, shape = write_decoder(tmp_path, variant), VARIANTS[variant]
     contexts = {tokens: tmp_path / f"decoder_{tokens}.onnx" for tokens in sorted(set(STEPS))}
     with ort.SharedContexts() as group:
         for tokens, context in contexts.items():

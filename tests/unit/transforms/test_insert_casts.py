@@ -26,6 +26,17 @@ g (bfloat16[2, 3] x) => (bfloat16[2, 3] z, bfloat16[2, 3] r)
   p = MatMul(x, w) q = Add(p, b) r = Relu(q) m = Softmax(r) z = Reshape(m, s)
 }"""
 
+DECODER = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+g (float16[1, 1, 32] x, float16[1, 1, 8, 16] pk, float16[1, 1, 8, 16] pv, int32[1] n)
+  => (float16[1, 1, 32] z, float16[1, 1, 8, 16] k, float16[1, 1, 8, 16] v)
+  <int32 total = {8}> {
+  a = com.microsoft.SkipSimplifiedLayerNormalization (x, x, w)
+  qkv = com.microsoft.MatMulNBits <K = 32, N = 64, bits = 4, block_size = 32> (a, b, s)
+  o, k, v = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1>
+    (qkv, , , pk, pv, n, total)
+  z = com.microsoft.MatMulNBits <K = 32, N = 32, bits = 4, block_size = 32> (o, c, t)
+}"""
+
 
 def chain() -> onnx.ModelProto:
     model = onnx.parser.parse_model(CHAIN)
@@ -169,6 +180,27 @@ def test_a_loop_in_float16_runs_on_opencl_which_lacks_it() -> None:
     assert found.dtype == np.float16
     # Rounded to 11 bits once in each iteration; tanh does not make errors larger, w doubles them.
     np.testing.assert_allclose(found.astype(np.float64), h, rtol=5 * 2 * 2**-11)
+
+
+def test_products_of_few_bits_are_widened_and_caches_keep_their_type() -> None:
+    """A decoder as onnxruntime-genai's model builder exports it for GPUs."""
+    model = onnx.parser.parse_model(DECODER)
+    for name, kind, dims in (
+        ("w", np.float16, [32]), ("b", np.uint8, [64, 1, 16]), ("s", np.float16, [64, 1]),
+        ("c", np.uint8, [32, 1, 16]), ("t", np.float16, [32, 1]),
+    ):  # fmt: skip
+        value = onnx.numpy_helper.from_array(np.ones(dims, kind), name)
+        model.graph.initializer.append(value)
+    typed = infer_types(read_model(memoryview(model.SerializeToString())))
+    graph, count = insert_casts(typed.graph, 21, frozenset((DataType.FLOAT16,)))
+    assert count == 3
+    assert operators(graph) == [
+        *("Cast", "SkipSimplifiedLayerNormalization", "MatMulNBits", "Cast"),
+        *("GroupQueryAttention", "Cast", "MatMulNBits", "Cast"),
+    ]
+    attention = next(node for node in graph.nodes if node.op_type == "GroupQueryAttention")
+    assert attention.inputs[3:5] == ("pk", "pv")
+    assert attention.outputs[1:] == ("k", "v")
 
 
 def test_other_types_and_old_casts_are_left_alone() -> None:

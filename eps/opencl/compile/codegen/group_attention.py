@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.cache_place import fitting_vector, write_rotated, write_start
 from eps.opencl.compile.codegen.fold import fold_lanes
-from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
+from eps.opencl.compile.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    floats,
+    load,
+    load_packed,
+    offset_of,
+    pointee_type,
+    store,
+    store_packed,
+)
 from eps.opencl.compile.codegen.prompt_attention import (
     prompt_attention_kernel,
     takes_prompts,
 )
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.element_types import HALF
 from eps.opencl.compile.ir import CacheAppend, GroupAttention
 
 if TYPE_CHECKING:
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import PlacedOp
+    from eps.opencl.compile.views import Storage
     from eps.opencl.target import Target
 
 KEYS = 32
@@ -41,7 +54,8 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     spread = open_units(code, batch * groups * room, y.size // SMALLEST_TASK, target)
     b, g, t = decode(code, "u", (batch, groups, room), "d")
     result = f"p{len(step.inputs)}"
-    code.add(f"__global float* to = {result} + {y.offset} + u * {size};")
+    row, kind = ("cell" if y.buffer.dtype == HALF else "to"), pointee_type(y.buffer)
+    code.add(f"__global {kind}* {row} = {result} + {y.offset} + u * {size};")
     write_start(code, op.place, step, b, room)
     past = step.inputs[op.past] if op.past else None
     place = (y.shape, y.strides, y.offset)
@@ -55,16 +69,21 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
         [(b, new.strides[0]), (f"({t} - before)", new.strides[1]), (g, size)], new.offset
     )
     code.add(f"__global const float* from = p0 + {at};")
+    if row != "to":
+        code.add(f"float to[{size}];")
     write_rotated(code, op.place, step, size, t, "1.0f")
+    if row != "to":
+        _write_row(code, y.buffer, size, vector, lambda at: load("to", at, 1, vector))
     code.close()
     if past is not None:
         code.open(f"else if ({t} < before)")
-        row = offset_of([(b, past.strides[0]), (g, past.strides[1]), (t, size)], past.offset)
-        code.add(f"__global const float* from = p{op.past} + {row};")
-        _write_copy(code, size, vector, lambda at: load("from", at, 1, vector))
+        at = offset_of([(b, past.strides[0]), (g, past.strides[1]), (t, size)], past.offset)
+        code.add(f"__global const {kind}* from = p{op.past} + {at};")
+        held = past.buffer
+        _write_row(code, y.buffer, size, vector, lambda at: load_packed(held, "from", at, vector))
         code.close()
     code.open("else")
-    _write_copy(code, size, vector, lambda _: f"({floats(vector)})(0.0f)")
+    _write_row(code, y.buffer, size, vector, lambda _: f"({floats(vector)})(0.0f)")
     code.close(2)
     operands = (*(v.buffer for v in step.inputs), y.buffer)
     in_place = frozenset({(op.past, len(step.inputs))}) if shares else frozenset()
@@ -73,10 +92,13 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     )  # fmt: skip
 
 
-def _write_copy(code: Code, size: int, vector: int, value: Callable[[str], str]) -> None:
-    """to [size] = the vectors that `value` gives."""
+def _write_row(
+    code: Code, buffer: Storage, size: int, vector: int, value: Callable[[str], str]
+) -> None:
+    """A row of the cache = the vectors of floats that `value` gives."""
     code.open(f"for (int i = 0; i < {size}; i += {vector})")
-    code.add(*store("to", "i", 1, vector, value("i")))
+    row = "cell" if buffer.dtype == HALF else "to"
+    code.add(*store_packed(buffer, row, "i", vector, value("i")))
     code.close()
 
 
@@ -100,7 +122,8 @@ def group_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) -
     cache = offset_of([(b, keys.strides[0]), (f"({n} / {heads // groups})", keys.strides[1])], 0)
     for index, name in ((1, "k"), (2, "v")):
         code.add(
-            f"__global const float* {name} = p{index} + {step.inputs[index].offset} + {cache};"
+            f"__global const {pointee_type(keys.buffer)}* {name} = "
+            f"p{index} + {step.inputs[index].offset} + {cache};"
         )
     _write_sums(code, op, step, n, size // vector, vector)
     at = f"{y.offset} + u * {size}"
@@ -117,7 +140,8 @@ def _write_sums(
     code: Code, op: GroupAttention, step: PlacedOp, head: str, parts: int, vector: int
 ) -> None:
     """a: values weighted by e^(score - top), sum: of the weights; over all keys that are seen."""
-    size, kind = parts * vector, floats(vector)
+    size, kind, cache = parts * vector, floats(vector), step.inputs[1].buffer
+    pointer = f"__global const {pointee_type(cache)}*"
     names = [f"a{i}" for i in range(parts)]
     code.add(f"{kind} {', '.join(f'{name} = ({kind})(0.0f)' for name in names)};")
     top, total = "-INFINITY", "0.0f"
@@ -130,11 +154,13 @@ def _write_sums(
     code.open(f"for (int t = {begin}; t <= own; t += {KEYS})")
     code.add(f"const int count = min({KEYS}, own + 1 - t);", f"float w[{KEYS}], most = top;")
     code.open("for (int i = 0; i < count; ++i)")
-    code.add(f"__global const float* key = k + (t + i) * {size};")
+    code.add(f"{pointer} key = k + (t + i) * {size};")
     code.add(f"{kind} dot = ({kind})(0.0f);")
     for i in range(parts):
         at = str(i * vector)
-        code.add(f"dot = mad({load('to', at, 1, vector)}, {load('key', at, 1, vector)}, dot);")
+        code.add(
+            f"dot = mad({load('to', at, 1, vector)}, {load_packed(cache, 'key', at, vector)}, dot);"
+        )
     score = fold_lanes(code, "dot", vector, lambda a, b: f"{a} + {b}")
     if op.softcap:
         score = f"{op.softcap!r}f * ol_tanh({score} * {1 / op.softcap!r}f)"
@@ -144,9 +170,10 @@ def _write_sums(
     code.add(*(f"{name} *= fade;" for name in names))
     code.open("for (int i = 0; i < count; ++i)")
     code.add("const float e = ol_exp(w[i] - top);", "sum += e;")
-    code.add(f"__global const float* value = v + (t + i) * {size};")
+    code.add(f"{pointer} value = v + (t + i) * {size};")
     for i, name in enumerate(names):
-        code.add(f"{name} = mad(({kind})(e), {load('value', str(i * vector), 1, vector)}, {name});")
+        row = load_packed(cache, "value", str(i * vector), vector)
+        code.add(f"{name} = mad(({kind})(e), {row}, {name});")
     code.close(2)
 
 

@@ -165,7 +165,7 @@ def floats(vector: int) -> str:
 
 
 def pointee_type(buffer: Storage) -> str:
-    """Element type of a pointer to the buffer; halves are for constants and `load_packed` only."""
+    """Element type of a pointer; halves are for `load_packed` and `store_packed` only."""
     return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
 
 
@@ -197,6 +197,14 @@ def store(pointer: str, index: str, stride: int, vector: int, value: str) -> lis
         return [f"vstore{vector}({value}, 0, {pointer} + {index});"]
     lanes = "0123456789ABCDEF"
     return [f"{pointer}[{index} + {i * stride}] = {value}.s{lanes[i]};" for i in range(vector)]
+
+
+def store_packed(buffer: Storage, pointer: str, index: str, vector: int, value: str) -> list[str]:
+    """Statements that store floats to neighbours in a buffer of floats, or of halves."""
+    if buffer.dtype != "float16":
+        return store(pointer, index, 1, vector, value)
+    lanes = str(vector) if vector > 1 else ""
+    return [f"vstore_half{lanes}_rte({value}, 0, {pointer} + {index});"]
 
 
 @dataclass(frozen=True, slots=True)

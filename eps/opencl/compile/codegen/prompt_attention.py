@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.codegen.cache_place import fitting_vector, write_rotated, write_start
-from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
+from eps.opencl.compile.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    floats,
+    load,
+    load_packed,
+    offset_of,
+    pointee_type,
+    store,
+)
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.element_types import HALF
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import GroupAttention
@@ -26,6 +37,7 @@ MOST_ROWS = 128
 """Of a unit, where the heads of a group do not make more: their memory stays in a cache."""
 STRIP = 2
 """Vectors that one broadcast value is multiplied by."""
+GLOBAL = "__global const float*"
 KEY_TILES = 4
 """Tiles of keys in a block."""
 
@@ -98,7 +110,7 @@ def prompt_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) 
     cache = offset_of([(b, keys.strides[0]), (g, keys.strides[1])], 0)
     for index, name in ((1, "k"), (2, "v")):
         place = f"{step.inputs[index].offset} + {cache}"
-        code.add(f"__global const float* {name} = p{index} + {place};")
+        code.add(f"__global const {pointee_type(keys.buffer)}* {name} = p{index} + {place};")
     writer.write_blocks()
     at = offset_of(
         [(b, new * q.shape[2]), ("(s0 + p)", q.shape[2]), (g, tiles.heads * size), ("h", size)],
@@ -115,6 +127,7 @@ class _Writer:
 
     def __init__(self, code: Code, op: GroupAttention, step: PlacedOp, tiles: _Tiles) -> None:
         self._code, self._op, self._step, self._tiles = code, op, step, tiles
+        self._is_half = step.inputs[1].buffer.dtype == HALF
 
     def write_queries(self, place: tuple[str, str]) -> None:
         """Queries [size, rows], rotated and scaled; own: their positions, as floats."""
@@ -148,9 +161,21 @@ class _Writer:
         begin = f"max(0, before + s0 + 1 - {window})" if window else "0"
         code.open(f"for (int t0 = {begin}; t0 < end; t0 += {t.keys})")
         code.add(f"const int count = min({t.keys}, end - t0);")
+        if self._is_half:
+            self._write_block()
         self._write_scores()
         self._write_weights()
         self._write_sums()
+        code.close()
+
+    def _write_block(self) -> None:
+        """keys, values [key, size]: the block in float32, which the tiles read many times."""
+        code, t, cache = self._code, self._tiles, self._step.inputs[1].buffer
+        code.add(f"float keys[{t.keys * t.size}], values[{t.keys * t.size}];")
+        code.open(f"for (int i = 0; i < count * {t.size}; i += {t.vector})")
+        for target, source in (("keys", "k"), ("values", "v")):
+            value = load_packed(cache, source, f"t0 * {t.size} + i", t.vector)
+            code.add(*store(target, "i", 1, t.vector, value))
         code.close()
 
     def _write_scores(self) -> None:
@@ -159,7 +184,9 @@ class _Writer:
         kind, width = floats(t.vector), t.strip[0]
         code.open(f"for (int i = 0; i < count; i += {t.tile})")
         for r in range(t.tile):
-            code.add(f"__global const float* k{r} = k + min(t0 + i + {r}, end - 1) * {t.size};")
+            row, last = (f"i + {r}", "count - 1") if self._is_half else (f"t0 + i + {r}", "end - 1")
+            place, block = ("const float*", "keys") if self._is_half else (GLOBAL, "k")
+            code.add(f"{place} k{r} = {block} + min({row}, {last}) * {t.size};")
         code.open(f"for (int row = 0; row < {t.rows}; row += {width * t.vector})")
         places = [(r, v) for r in range(t.tile) for v in range(width)]
         code.add(f"{kind} {', '.join(f'a{r}_{v} = ({kind})(0.0f)' for r, v in places)};")
@@ -227,7 +254,10 @@ class _Writer:
             held = load("sums", f"(row + {r}) * {t.size} + d + {v * t.vector}", 1, t.vector)
             code.add(f"{kind} a{r}_{v} = {held} * fades[row + {r}];")
         code.open("for (int i = 0; i < count; ++i)")
-        code.add(f"__global const float* value = v + (t0 + i) * {t.size} + d;")
+        if self._is_half:
+            code.add(f"const float* value = values + i * {t.size} + d;")
+        else:
+            code.add(f"{GLOBAL} value = v + (t0 + i) * {t.size} + d;")
         code.add(f"const float* e = scores + i * {t.rows} + row;")
         for v in range(width):
             code.add(f"const {kind} v{v} = {load('value', str(v * t.vector), 1, t.vector)};")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.compile.element_types import HALF
 from eps.opencl.compile.ir import (
     BlockGather,
     BlockMatMul,
@@ -16,7 +18,7 @@ from eps.opencl.compile.ir import (
     IrTensor,
     Unsupported,
 )
-from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis
+from eps.opencl.compile.lower.node import NodeView, call, cast_half, constant, normal_axis
 from eps.opencl.compile.lower.shape import slice_tensor
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     Result = IrTensor | Sequence[IrTensor]
 
 BITS = (4, 8)
+CACHES = (3, 4)
+"""Inputs of a GroupQueryAttention that are past keys and values."""
 INT8_LEVEL = 4
 """accuracy_level of a MatMulNBits that allows inputs of 8 bits."""
 
@@ -112,7 +116,13 @@ def _gather_block_quantized(node: NodeView) -> IrTensor:
 
 
 def _group_query_attention(node: NodeView) -> list[IrTensor]:
-    """GroupQueryAttention-1 with caches of float32."""
+    """GroupQueryAttention-1 in float32; caches of float16 stay so in memory."""
+    half = node.input(0).dtype == HALF
+    kinds = {x.dtype for x in node.present_inputs() if x.dtype.startswith("float")}
+    if len(kinds) != 1:
+        raise Unsupported(f"GroupQueryAttention with inputs of {' and '.join(sorted(kinds))}")
+    if half:
+        node = _widen_inputs(node)
     node.require_float32(0)
     _refuse_forms(node)
     heads, groups = node.required_int("num_heads"), node.required_int("kv_num_heads")
@@ -147,7 +157,7 @@ def _group_query_attention(node: NodeView) -> list[IrTensor]:
         before = (node.input(index),) if node.has(3) else ()
         first = 1 + len(before)
         inputs = (x, *before, lengths, *(tables if rotates else ()))
-        cache = IrTensor((batch, groups, room, size), "float32")
+        cache = IrTensor((batch, groups, room, size), HALF if half else "float32")
         node.emit(
             CacheAppend(
                 inputs=inputs, output=cache, place=place(first, rotates=rotates), past=len(before)
@@ -169,7 +179,23 @@ def _group_query_attention(node: NodeView) -> list[IrTensor]:
             smooth=node.attr("smooth_softmax", -1) == 1,
         )
     )
-    return [output, *caches]
+    return [cast_half(node, output) if half else output, *caches]
+
+
+def _widen_inputs(node: NodeView) -> NodeView:
+    """The node with float32 inputs in place of float16 ones, caches excepted.
+
+    An input that was float32 before is read as it was: nothing is rounded between.
+    """
+    inputs = list(node.inputs)
+    for position, x in enumerate(inputs):
+        if x is None or x.dtype != HALF or position in CACHES:
+            continue
+        if x.constant is not None:
+            inputs[position] = constant(x.constant.astype(np.float32))
+        else:
+            inputs[position] = x.single or cast_half(node, x)
+    return replace(node, inputs=tuple(inputs))
 
 
 def _refuse_forms(node: NodeView) -> None:
@@ -183,9 +209,8 @@ def _refuse_forms(node: NodeView) -> None:
         raise Unsupported("GroupQueryAttention that is not causal, or with scores as an output")
     if node.has(3) != node.has(4):
         raise Unsupported("past keys without past values")
-    for position in (3, 4, 11):
-        if node.has(position):
-            node.require_float32(position)
+    if node.has(11):
+        node.require_float32(11)
     if not node.attr("local_window_size", -1):
         raise Unsupported("a window of no keys")
 

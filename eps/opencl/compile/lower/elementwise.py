@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.opencl.compile.element_types import HALF
 from eps.opencl.compile.expression import Expr, Literal
 from eps.opencl.compile.ir import IrTensor, Unsupported
-from eps.opencl.compile.lower.node import FLOATS, NodeView, call, number, require_type
+from eps.opencl.compile.lower.node import (
+    FLOATS,
+    NodeView,
+    call,
+    cast_half,
+    number,
+    require_type,
+)
 from ort_lite.ep import InvalidArgument, numpy_dtype
 
 if TYPE_CHECKING:
@@ -167,6 +175,10 @@ def _cast(node: NodeView) -> IrTensor:
             dtype = numpy_dtype(int(node.attr("to", 0))).name
         except InvalidArgument as exc:
             raise Unsupported(exc.message) from exc
+    if HALF in (dtype, x.dtype):
+        if {dtype, x.dtype} != {HALF, "float32"} or node.node.op_type != "Cast":
+            raise Unsupported(f"{node.node.op_type} from {x.dtype} to {dtype}")
+        return cast_half(node, x)
     require_type(dtype)
     if dtype == x.dtype:
         return x

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.element_types import C_TYPES, HALF
 from eps.opencl.compile.expression import Arg, Call, Expr, Literal
-from eps.opencl.compile.ir import Alias, IrTensor, Op, Pointwise, Quantised, Reshape, Unsupported
+from eps.opencl.compile.half_op import HalfCast
+from eps.opencl.compile.ir import (
+    Alias,
+    IrTensor,
+    Op,
+    Pointwise,
+    Quantised,
+    Reshape,
+    Unsupported,
+)
 from ort_lite.ep import attribute_value
 
 if TYPE_CHECKING:
@@ -144,6 +153,15 @@ def _argument(tensor: IrTensor, kept: list[IrTensor]) -> Expr:
     if tensor not in kept:
         kept.append(tensor)
     return Arg(kept.index(tensor), tensor.dtype)
+
+
+def cast_half(node: NodeView, x: IrTensor) -> IrTensor:
+    """A float16 tensor in float32, or the reverse."""
+    is_half = x.dtype == HALF
+    dtype = "float32" if is_half else HALF
+    output = IrTensor(x.shape, dtype, single=None if is_half else x)
+    node.emit(HalfCast((x,), output))
+    return output
 
 
 def require_type(dtype: str) -> None:
