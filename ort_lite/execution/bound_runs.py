@@ -111,7 +111,9 @@ class BoundRun:
             results = partition.runnable.run(arguments)
         else:
             slots = self._steps[index].outputs
-            places = [None if s == UNWANTED else self._places.get(s) for s in slots]
+            places = [
+                None if s == UNWANTED else _reachable(self._places.get(s), memory) for s in slots
+            ]
             results = partition.runnable.run_bound(arguments, places)
         if len(results) != len(partition.outputs):
             raise EPFail(
@@ -207,6 +209,14 @@ class _Overlaps:
                 if isinstance(value, DeviceTensor):
                     self._tensors.setdefault(value.data_ptr(), []).append(slot)
         return self._tensors.get(place.data_ptr(), [])
+
+
+def _reachable(place: Place, memory: DeviceMemory | None) -> Place:
+    """The place of an output if its maker can write there; None for one on another device."""
+    if place is None or memory is None or isinstance(place, np.ndarray):
+        return place
+    target = place.memory if isinstance(place, DeviceTensor) else place
+    return place if target is memory or memory.reaches(target) else None
 
 
 def _memory_of(runnable: Runnable) -> DeviceMemory | None:

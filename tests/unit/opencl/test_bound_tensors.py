@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import ort_lite as ort
 from eps.opencl import FACTORY
+from eps.opencl.runtime.tensors import ranked_devices
 from ort_lite.ep import CopyCounts, SupportsBoundRuns
 
 if TYPE_CHECKING:
@@ -339,3 +340,29 @@ def test_an_input_that_is_also_an_output_is_copied_before_it_is_overwritten() ->
     made.run_with_iobinding(binding)
     np.testing.assert_array_equal(value.numpy(), -X)
     np.testing.assert_array_equal(place.numpy(), X)
+
+
+@pytest.mark.parametrize("content", [RELU, PRODUCT], ids=["relu", "product"])
+@pytest.mark.parametrize("form", ["memory", "tensor"])
+def test_an_output_that_is_bound_on_another_device_is_copied_there(
+    form: str, content: bytes
+) -> None:
+    """Kernels of one driver never get a buffer of another one's, which ends the process."""
+    if len(ranked_devices()) < 2:
+        pytest.skip("one OpenCL device alone")
+    right = session(content).run(None, {"x": X})[0]
+    pocl = len(ranked_devices()) - 1  # the last one of all
+    for options, bound_on in (({}, pocl), ({"platform": "portable"}, 0)):
+        made = ort.InferenceSession(content, providers=[(OPENCL[0], options)])
+        made.disable_fallback()
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", X)
+        if form == "memory":
+            binding.bind_output("y", "opencl", bound_on)
+        else:
+            empty = ort.OrtValue.ortvalue_from_shape_and_type(SHAPE, np.float32, "opencl", bound_on)
+            binding.bind_ortvalue_output("y", empty)
+        made.run_with_iobinding(binding)
+        (y,) = binding.get_outputs()
+        assert y.device_name() == "opencl"
+        np.testing.assert_allclose(y.numpy(), right, rtol=1e-5, atol=1e-6)
