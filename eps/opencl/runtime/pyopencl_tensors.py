@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.foreign import (
     context_of_buffer,
     devices_of_context,
@@ -21,10 +22,12 @@ from eps.opencl.runtime.tensors import OpenCLTensor, memory_of_context, ranked_d
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import BindingError, EPFail, LentMemory
 
+CL_MISALIGNED_SUB_BUFFER_OFFSET = -13
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.cl.objects import Event
+    from eps.opencl.cl.objects import Buffer, Event
     from eps.opencl.runtime.tensors import OpenCLMemory
     from ort_lite.ep import DeviceTensor
 
@@ -108,10 +111,28 @@ def adopt(data: Any, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -
         tensor = ForeignTensor(memory, tuple(shape), dtype, data, origin)
         if offset:  # a part of a part cannot be made
             whole = keep_buffer(base, data)
-            tensor.own(whole.part(origin[1], max(size, 1)), counted=False)
+            tensor.own(_part_of(whole, origin[1], max(size, 1)), counted=False)
         else:
             tensor.own(keep_buffer(source.int_ptr, data), counted=False)
     return tensor
+
+
+def _part_of(whole: Buffer, offset: int, size: int) -> Buffer:
+    """The part of a buffer that begins at a byte.
+
+    Raises:
+        BindingError: The device takes no part from there on.
+        OpenCLError: The driver failed otherwise.
+    """
+    try:
+        return whole.part(offset, size)
+    except OpenCLError as exc:
+        if exc.status != CL_MISALIGNED_SUB_BUFFER_OFFSET:
+            raise
+        raise BindingError(
+            f"the array begins at byte {offset} of its buffer, and the device takes parts of "
+            "buffers at coarser steps only (CL_DEVICE_MEM_BASE_ADDR_ALIGN): pass array.copy()"
+        ) from exc
 
 
 def _memory_of(buffer: int) -> OpenCLMemory:

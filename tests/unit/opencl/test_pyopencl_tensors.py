@@ -141,6 +141,13 @@ def test_a_part_of_an_array_is_its_own_memory(session: ort.InferenceSession, que
     np.testing.assert_array_equal(result[[0, 2, 3]], np.stack([X, X * 3, X * 4]))
 
 
+def test_a_part_where_the_device_takes_none_is_refused_with_advice(queue: Any) -> None:
+    """Every device's steps are larger than 12 bytes, a row of this array (OpenCL 3.0, 4.2)."""
+    array = cl_array.to_device(queue, np.zeros((4, 3), np.float32))
+    with pytest.raises(ort.InvalidArgument, match=r"byte 12 of its buffer.*array\.copy\(\)"):
+        ort.OrtValue.ortvalue_from_opencl(array[1:])
+
+
 def test_a_session_in_a_context_shares_its_memory(context: Any, queue: Any) -> None:
     made = ort.InferenceSession(model(), providers=[(NAME, {"context": str(context.int_ptr)})])
     x = cl_array.to_device(queue, X)
