@@ -14,7 +14,8 @@ binding = session.io_binding()
 place = "opencl" if session.get_providers()[0].startswith("OpenCL") else "cpu"
 for port in session.get_inputs()[2:]:  # caches, with room for all tokens from the start
     shape = np.array([1, port.shape[1], room, port.shape[3]], np.int64).tolist()
-    cache = ort.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, place, 0)
+    kind = np.float16 if port.type == "tensor(float16)" else np.float32
+    cache = ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, place, 0)
     binding.bind_ortvalue_input(port.name, cache)
     binding.bind_ortvalue_output(port.name.replace("past_key_values", "present"), cache)
 binding.bind_output("logits")

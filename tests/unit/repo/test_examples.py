@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,11 @@ def test_the_second_start_is_a_hit(
     assert second.startswith("hit")
 
 
+@pytest.mark.parametrize("half", [False, True], ids=["float32", "float16"])
 def test_tokens_are_continued_greedily_and_by_sampling(
-    run: Callable[..., str], tmp_path: Path
+    run: Callable[..., str], tmp_path: Path, *, half: bool
 ) -> None:
-    model = make_decoder(tmp_path / "decoder", SHAPES["tiny"])
+    model = make_decoder(tmp_path / "decoder", replace(SHAPES["tiny"], half=half))
     greedy, again = (run("generate.py", model, "5,17,3", 6) for _ in range(2))
     assert greedy == again
     assert greedy.startswith("5,17,3,")
