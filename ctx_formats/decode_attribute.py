@@ -22,13 +22,16 @@ from ctx_formats.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ctx_formats.onnx_model import GraphDef
-    from ctx_formats.wire import Runs
+    from ctx_formats.wire import Field, Runs
 
 LARGE_STRING = 1 << 16
 """A STRING attribute over this many bytes (an embedded payload) stays a view of the file."""
+
+LONG = 1 << 12
+"""Bytes of a message from which on runs of numbers are looked for."""
 
 _NAME, _DOC, _REF = delimited_tag(1), delimited_tag(13), delimited_tag(21)
 _TYPE = varint_tag(20)
@@ -93,7 +96,7 @@ def decode_attribute(
     name = doc_string = reference = ""
     declared = 0
     values: dict[AttributeType, list[object]] = {}
-    for tag, a, b in read_fields(data, start, end):
+    for tag, a, b in _read_fields(data, start, end, values):
         kind = _KINDS.get(tag)
         if kind is not None:
             values.setdefault(kind, []).extend(_values(data, tag, (a, b), subgraph, runs))
@@ -110,6 +113,22 @@ def decode_attribute(
     attribute_type = _type(name, declared, values)
     value = None if reference else _value(name, attribute_type, values)
     return Attribute(name, attribute_type, value, reference, doc_string)
+
+
+def _read_fields(
+    data: memoryview, start: int, end: int, values: dict[AttributeType, list[object]]
+) -> Iterator[Field]:
+    """The fields in their order; long runs of numbers are put into `values` instead."""
+    if end - start < LONG:
+        yield from read_fields(data, start, end)
+        return
+    from ctx_formats.number_runs import split_numbers  # noqa: PLC0415 - lazy: rare
+
+    for first, last, tag, numbers in split_numbers(data, start, end):
+        if tag:
+            values.setdefault(_KINDS[tag], []).extend(numbers)
+        else:
+            yield from read_fields(data, first, last)
 
 
 def is_plain(attribute: Attribute) -> bool:

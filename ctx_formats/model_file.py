@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.container import new_digest
 from ctx_formats.errors import FormatError
 from ctx_formats.stamped_file import StampedFile, private_memory
-from ctx_formats.wire import (
-    FIXED32,
-    FIXED64,
-    LENGTH_DELIMITED,
-    VARINT,
-    delimited_tag,
-    read_varint,
-)
+from ctx_formats.wire import delimited_tag, read_field_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -148,8 +141,15 @@ class _Reading:
                 stack.pop()
                 continue
             self._fill(min(at + _HEADER, end))
+            if kind == _ATTRIBUTE:
+                from ctx_formats.number_runs import skip_numbers  # noqa: PLC0415 - lazy: rare
+
+                stop = skip_numbers(self.view, at, min(self._filled, end))
+                if stop > at:
+                    at = stop
+                    continue
             try:
-                tag, start, stop = _next_field(self.view, at, end)
+                tag, start, stop = read_field_span(self.view, at, end)
             except FormatError:
                 at = end
                 continue
@@ -177,23 +177,3 @@ class _Reading:
             self._file.read_into(run[known:], start + known)
             self.runs[start] = run
         self._filled = max(self._filled, stop)
-
-
-def _next_field(data: memoryview, at: int, end: int) -> tuple[int, int, int]:
-    """Tag, start and stop of the field at `at`, of a varint those of its bytes.
-
-    Raises:
-        FormatError: There is none.
-    """
-    tag, start = read_varint(data, at, end)
-    wire_type = tag & 7
-    if wire_type == LENGTH_DELIMITED:
-        size, start = read_varint(data, start, end)
-        stop = start + size
-    elif wire_type == VARINT:
-        stop = read_varint(data, start, end)[1]
-    else:
-        stop = start + {FIXED32: 4, FIXED64: 8}.get(wire_type, end)
-    if stop > end:
-        raise FormatError(f"field {tag >> 3}", f"ends at {stop}", f"at most {end}")
-    return tag, start, stop

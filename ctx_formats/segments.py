@@ -38,7 +38,8 @@ class Segments:
     def integers(self, number: int, values: Sequence[int]) -> None:
         """A packed repeated varint field; left out when empty."""
         if values:
-            self.data(number, b"".join([write_varint(value) for value in values]))
+            texts = {value: write_varint(value) for value in set(values)}
+            self.data(number, b"".join([texts[value] for value in values]))
 
     def single(self, number: int, value: float) -> None:
         """Append a field of type float."""

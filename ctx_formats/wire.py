@@ -107,6 +107,26 @@ def read_fields(data: bytes | memoryview, start: int, end: int) -> Iterator[Fiel
             at = stop
 
 
+def read_field_span(data: memoryview, at: int, end: int) -> tuple[int, int, int]:
+    """Tag, start and stop of the field at `at`, of a varint those of its bytes.
+
+    Raises:
+        FormatError: There is none.
+    """
+    tag, start = read_varint(data, at, end)
+    wire_type = tag & 7
+    if wire_type == LENGTH_DELIMITED:
+        size, start = read_varint(data, start, end)
+        stop = start + size
+    elif wire_type == VARINT:
+        stop = read_varint(data, start, end)[1]
+    else:
+        stop = start + {FIXED32: 4, FIXED64: 8}.get(wire_type, end)
+    if stop > end:
+        raise FormatError(f"field {tag >> 3}", f"ends at {stop}", f"at most {end}")
+    return tag, start, stop
+
+
 def _read_tag(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
     tag, after = read_varint(data, at, end)
     if tag > MAX_TAG:

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eps.cpu.arrays import check_allocation
+from eps.cpu.tree_walk import TreeNodes, TreeWalk, modes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelInfo
 
-_BLOCK = 1 << 20
-"""Rows times trees times targets that are worked on at a time."""
-
-_COMPARE: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
-    {
-        "BRANCH_LEQ": np.less_equal,
-        "BRANCH_LT": np.less,
-        "BRANCH_GTE": np.greater_equal,
-        "BRANCH_GT": np.greater,
-        "BRANCH_EQ": np.equal,
-        "BRANCH_NEQ": np.not_equal,
-    }
-)
+_BLOCK = 1 << 15
+"""Rows times trees that are walked at a time: what a step reads and writes stays in a cache."""
+_WEIGHTS = 1 << 19
+"""Rows times trees times targets that are added up at a time."""
 
 
 def values_of(info: KernelInfo, name: str) -> Any:  # noqa: ANN401 - an array
@@ -41,60 +30,75 @@ def values_of(info: KernelInfo, name: str) -> Any:  # noqa: ANN401 - an array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """Nodes of all trees in one numbering; a leaf is its own child.
+    """Trees, and what their leaves add.
 
     Attributes:
-        modes: (comparison, nodes that make it), of nodes that branch.
-        depth: How many steps reach every leaf.
+        walk: From rows to leaves.
+        trees: How many.
+        features: Least and greatest index of those that are compared; of none (0, -1).
         weights: [nodes, targets], what a leaf adds to each target.
         has_weight: [nodes, targets], whether it adds anything.
+        target: [nodes], the only target of a leaf; None if a leaf has none, or several.
     """
 
-    roots: Array
-    feature: Array
-    threshold: Array
-    when_true: Array
-    when_false: Array
-    missing_is_true: Array
-    modes: tuple[tuple[Callable[[Array, Array], Array], Array], ...]
-    depth: int
+    walk: TreeWalk
+    trees: int
+    features: tuple[int, int]
     weights: Array
     has_weight: Array
+    target: Array | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find out whether each leaf has one target."""
+        leaves = self.has_weight.any(1)
+        one = self.weights.shape[1] > 1 and bool((self.has_weight.sum(1) <= 1).all())
+        target = np.where(leaves, np.argmax(self.has_weight, 1), -1) if one else None
+        object.__setattr__(self, "target", target)
 
     @classmethod
     def of(cls, info: KernelInfo, prefix: str, targets: int) -> Forest:
         """From the attributes nodes_* and those of the leaves, class_* or target_*.
 
         Raises:
-            ValueError: Nodes are missing, or make a circle.
+            ValueError: Nodes are missing, or make a circle; attributes differ in length.
         """
-        keys = list(zip(info.attr("nodes_treeids"), info.attr("nodes_nodeids"), strict=True))
-        places = {key: i for i, key in enumerate(keys)}
+        nodes = _Nodes(_integers(info, "nodes_treeids"), _integers(info, "nodes_nodeids"))
         names = info.attr("nodes_modes")
         leaf = np.array([name == "LEAF" for name in names], np.bool_)
-        own = np.arange(len(keys))
-        children = [
-            np.where(leaf, own, _children(info.attr(f"nodes_{side}nodeids"), keys, places, leaf))
-            for side in ("true", "false")
-        ]
-        roots = np.setdiff1d(own, np.concatenate([c[~leaf] for c in children]))
-        missing = info.attr("nodes_missing_value_tracks_true") or [0] * len(keys)
-        dtype = values_of(info, f"{prefix}_weights").dtype
-        weights = np.zeros(check_allocation((len(keys), targets), dtype), dtype)
+        own = np.arange(nodes.count)
+        children: list[Array] = []
+        for side in ("true", "false"):
+            ids = _integers(info, f"nodes_{side}nodeids", nodes.count)
+            child = own.copy()
+            child[~leaf] = nodes.find(nodes.trees[~leaf], ids[~leaf])
+            children.append(child)
+        roots = np.setdiff1d(own, np.concatenate([child[~leaf] for child in children]))
+        missing = info.attr("nodes_missing_value_tracks_true") or [0] * nodes.count
+        feature = _integers(info, "nodes_featureids", nodes.count)
+        values = values_of(info, f"{prefix}_weights")
+        weights = np.zeros(check_allocation((nodes.count, targets), values.dtype), values.dtype)
         has_weight = np.zeros(weights.shape, np.bool_)
-        where = [info.attr(f"{prefix}_{part}ids") for part in ("tree", "node", "")]
-        rows = np.array([places[key] for key in zip(*where[:2], strict=True)], np.intp)
-        np.add.at(weights, (rows, np.array(where[2])), values_of(info, f"{prefix}_weights"))
-        has_weight[rows, np.array(where[2])] = True
+        rows = nodes.find(
+            _integers(info, f"{prefix}_treeids"), _integers(info, f"{prefix}_nodeids")
+        )
+        columns = np.array(info.attr(f"{prefix}_ids"), np.intp)
+        np.add.at(weights, (rows, columns), values)
+        has_weight[rows, columns] = True
         return cls(
-            roots=roots,
-            feature=np.array(info.attr("nodes_featureids")),
-            threshold=values_of(info, "nodes_values"),
-            when_true=children[0],
-            when_false=children[1],
-            missing_is_true=np.array(missing, np.bool_),
-            modes=modes_of(names),
-            depth=steps_to_leaves(children, roots, leaf),
+            walk=TreeWalk(
+                TreeNodes(
+                    roots=roots,
+                    feature=feature,
+                    threshold=values_of(info, "nodes_values"),
+                    when_true=children[0],
+                    when_false=children[1],
+                    missing_is_true=np.array(missing, np.bool_),
+                    modes=modes_of(names),
+                    leaf=leaf,
+                )
+            ),
+            trees=roots.size,
+            features=range_of(feature[~leaf]),
             weights=weights,
             has_weight=has_weight,
         )
@@ -105,11 +109,14 @@ class Forest:
         Raises:
             ValueError: A tree asks for a feature that rows have not.
         """
-        if self.feature.size and int(self.feature.max()) >= x.shape[1]:
-            raise ValueError(f"rows of {x.shape[1]} features, feature {self.feature.max()} is used")
-        if self.feature.size and int(self.feature.min()) < 0:
-            raise ValueError(f"feature {self.feature.min()} is used")
-        step = max(1, _BLOCK // max(1, self.roots.size * self.weights.shape[1]))
+        least, greatest = self.features
+        if greatest >= x.shape[1]:
+            raise ValueError(f"rows of {x.shape[1]} features, feature {greatest} is used")
+        if least < 0:
+            raise ValueError(f"feature {least} is used")
+        trees = max(1, self.trees)
+        wide = 1 if self.target is not None else self.weights.shape[1]
+        step = max(1, min(_BLOCK // trees, _WEIGHTS // (trees * max(1, wide))))
         parts = [
             self._block(x[start : start + step], aggregate)
             for start in range(0, max(len(x), 1), step)
@@ -117,78 +124,96 @@ class Forest:
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     def _block(self, x: Array, aggregate: str) -> tuple[Array, Array]:
-        leaves = self._leaves(x)
-        weights: Array = self.weights[leaves]
-        has_weight: Array = self.has_weight[leaves]
-        if aggregate in ("MIN", "MAX"):
-            function, nothing = (np.min, np.inf) if aggregate == "MIN" else (np.max, -np.inf)
-            result = function(np.where(has_weight, weights, nothing), 1)
+        there: Array
+        leaves = self.walk.find_leaves(x)
+        if self.target is not None and aggregate not in ("MIN", "MAX"):
+            result, there = self._add_by_target(leaves, self.target)
         else:
-            result = weights.sum(1)
-            if aggregate == "AVERAGE":
-                result = result / self.roots.size
-        there: Array = np.any(has_weight, 1)
+            weights = self.weights.take(leaves, axis=0)
+            has_weight = self.has_weight.take(leaves, axis=0)
+            there = np.any(has_weight, 0)
+            if aggregate in ("MIN", "MAX"):
+                function, nothing = (np.min, np.inf) if aggregate == "MIN" else (np.max, -np.inf)
+                result = function(np.where(has_weight, weights, nothing), 0)
+            else:
+                result = weights.sum(0, dtype=np.float64)
+        if aggregate == "AVERAGE":
+            result = result / self.trees
         return np.where(there, result, 0).astype(self.weights.dtype), there
 
-    def _leaves(self, x: Array) -> Array:
-        """The leaf [N, trees] that each row reaches in each tree."""
-        node = np.broadcast_to(self.roots, (len(x), self.roots.size))
-        rows = np.arange(len(x))[:, None]
-        for _ in range(self.depth):
-            value, bound = x[rows, self.feature[node]], self.threshold[node]
-            if len(self.modes) == 1:
-                yes = self.modes[0][0](value, bound)
-            else:
-                yes = np.zeros(node.shape, np.bool_)
-                for compare, nodes in self.modes:
-                    yes |= compare(value, bound) & nodes[node]
-            yes |= np.isnan(value) & self.missing_is_true[node]
-            node = np.where(yes, self.when_true[node], self.when_false[node])
-        return node
+    def _add_by_target(self, leaves: Array, target: Array) -> tuple[Array, Array]:
+        """Sums [N, targets] in float64, and whether a leaf named the target.
+
+        Args:
+            leaves: [trees, N].
+            target: Of each node.
+        """
+        rows, targets = leaves.shape[1], self.weights.shape[1]
+        which = target.take(leaves)
+        place = np.arange(rows) * targets + which
+        adds = which >= 0
+        place, leaves = place[adds], leaves[adds]
+        values = self.weights.reshape(-1).take(leaves * targets + place % targets)
+        sums = np.bincount(place, values, rows * targets)
+        there = np.zeros(rows * targets, np.bool_)
+        there[place] = True
+        return sums.reshape(rows, targets), there.reshape(rows, targets)
 
 
-def _children(
-    ids: Sequence[int],
-    keys: Sequence[tuple[int, int]],
-    places: Mapping[tuple[int, int], int],
-    leaf: Array,
-) -> Array:
-    children = np.zeros(len(keys), np.intp)
-    for i, (tree, _) in enumerate(keys):
-        if not leaf[i]:
-            if (tree, ids[i]) not in places:
-                raise ValueError(f"tree {tree} has no node {ids[i]}")
-            children[i] = places[tree, ids[i]]
-    return children
+class _Nodes:
+    """Nodes by tree and number."""
+
+    def __init__(self, trees: Array, numbers: Array) -> None:
+        """Sort them; of equal ones the last counts.
+
+        Raises:
+            ValueError: The arrays differ in length.
+        """
+        if trees.size != numbers.size:
+            raise ValueError(f"{trees.size} nodes_treeids and {numbers.size} nodes_nodeids")
+        self.trees, self.count = trees, trees.size
+        self._trees, tree = np.unique(trees, return_inverse=True)
+        self._numbers, number = np.unique(numbers, return_inverse=True)
+        keys = tree * self._numbers.size + number
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+
+    def find(self, trees: Array, numbers: Array) -> Array:
+        """Where the nodes are.
+
+        Raises:
+            ValueError: A tree has no such node, or the arrays differ in length.
+        """
+        if trees.size != numbers.size:
+            raise ValueError(f"{trees.size} ids of trees and {numbers.size} of their nodes")
+        if not trees.size:
+            return np.zeros(0, np.intp)
+        if not self.count:
+            raise ValueError(f"tree {trees[0]} has no node {numbers[0]}")
+        tree = np.searchsorted(self._trees[:-1], trees)
+        number = np.searchsorted(self._numbers[:-1], numbers)
+        keys = tree * self._numbers.size + number
+        place = np.searchsorted(self._keys, keys, side="right") - 1
+        known = (self._trees[tree] == trees) & (self._numbers[number] == numbers)
+        known &= (place >= 0) & (self._keys[place] == keys)
+        if not known.all():
+            wrong = int(np.argmin(known))
+            raise ValueError(f"tree {trees[wrong]} has no node {numbers[wrong]}")
+        return self._order[place]
 
 
-def modes_of(
-    names: Sequence[str],
-) -> tuple[tuple[Callable[[Array, Array], Array], Array], ...]:
-    """Each comparison with the nodes that make it; `names` has one for each node.
+def range_of(features: Array) -> tuple[int, int]:
+    """Least and greatest index of features; (0, -1) without any."""
+    return (int(features.min()), int(features.max())) if features.size else (0, -1)
+
+
+def _integers(info: KernelInfo, name: str, count: int | None = None) -> Array:
+    """An attribute of integers.
 
     Raises:
-        ValueError: A name is not known.
+        ValueError: It has not `count` of them.
     """
-    modes = sorted(set(names) - {"LEAF"})
-    for name in modes:
-        if name not in _COMPARE:
-            raise ValueError(f"node mode '{name}' is not known")
-    every = np.array(names)
-    return tuple((_COMPARE[name], every == name) for name in modes)
-
-
-def steps_to_leaves(children: Sequence[Array], roots: Array, leaf: Array) -> int:
-    """Steps from the roots to the last leaf.
-
-    Raises:
-        ValueError: Nodes make a circle.
-    """
-    level, depth = roots, 0
-    while level.size and not leaf[level].all():
-        branching = level[~leaf[level]]
-        level = np.unique(np.concatenate([side[branching] for side in children]))
-        depth += 1
-        if depth > leaf.size:
-            raise ValueError("the nodes of a tree make a circle")
-    return depth
+    values = np.array(info.attr(name) or [], np.int64)
+    if count not in (None, values.size):
+        raise ValueError(f"{values.size} {name} for {count} nodes")
+    return values

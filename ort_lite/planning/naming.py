@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
 
 METADEF_DIGITS = 16
+PLAIN = frozenset((int, float, bytes))
+"""Types whose text is ASCII."""
 
 
 def metadef_id(graph: Graph, digests: MutableMapping[Graph, bytes]) -> str:
@@ -41,7 +43,7 @@ def _digest_content(graph: Graph, digests: MutableMapping[Graph, bytes]) -> blak
         digest.update(f"{len(part)}:".encode())
         digest.update(part)
 
-    _spell(graph.definition, add)
+    _spell(graph.definition, add, digest)
     for i in range(len(graph.nodes)):
         for key, body in graph.bodies(i).items():
             add(f"{i}:{key}".encode())
@@ -51,7 +53,7 @@ def _digest_content(graph: Graph, digests: MutableMapping[Graph, bytes]) -> blak
     return digest
 
 
-def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
+def _spell(graph: GraphDef, add: Callable[[bytes], None], digest: blake3) -> None:
     """Spell a graph without the bodies of its nodes."""
     for infos in (graph.inputs, graph.outputs):
         for info in infos:
@@ -65,18 +67,22 @@ def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
             attribute = node.attributes[name]
             add(f"{name}:{attribute.type}:{attribute.ref_attr_name}".encode())
             if attribute.type not in (AttributeType.GRAPH, AttributeType.GRAPHS):
-                _spell_value(attribute.value, add)
+                _spell_value(attribute.value, add, digest)
 
 
-def _spell_value(value: object, add: Callable[[bytes], None]) -> None:
+def _spell_value(value: object, add: Callable[[bytes], None], digest: blake3) -> None:
     if isinstance(value, Tensor):
         add(_tensor(value))
     elif isinstance(value, SparseTensor):
         add(_tensor(value.values))
         add(_tensor(value.indices))
     elif isinstance(value, tuple):
+        if PLAIN.issuperset(map(type, value)):  # of trees there are millions: all at once
+            texts = map(repr, value)
+            digest.update("".join([f"{len(text)}:{text}" for text in texts]).encode())
+            return
         for item in value:
-            _spell_value(item, add)
+            _spell_value(item, add, digest)
     else:
         add(repr(value).encode())
 

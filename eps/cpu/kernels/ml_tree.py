@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.cpu.arrays import check_allocation
-from eps.cpu.decision_trees import Forest, modes_of, steps_to_leaves, values_of
+from eps.cpu.decision_trees import Forest, range_of, values_of
 from eps.cpu.post_transform import labels_of, transform_named, transform_of
+from eps.cpu.tree_walk import TreeNodes, TreeWalk, modes_of
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -129,15 +130,22 @@ def _forest(info: KernelInfo) -> Forest:
     table, named = np.zeros(shape, ensemble.weights.dtype), np.zeros(shape, np.bool_)
     table[own[inner:], ensemble.targets] = ensemble.weights
     named[own[inner:], ensemble.targets] = True
+    feature = ensemble.features[chained.origin]
     return Forest(
-        roots=ensemble.roots,
-        feature=_pad_rows(ensemble.features[chained.origin], own.size),
-        threshold=_pad_rows(chained.split, own.size),
-        when_true=when_true,
-        when_false=when_false,
-        missing_is_true=_pad_rows(ensemble.missing[chained.origin], own.size),
-        modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
-        depth=steps_to_leaves((when_true, when_false), ensemble.roots, own >= inner),
+        walk=TreeWalk(
+            TreeNodes(
+                roots=ensemble.roots,
+                feature=_pad_rows(feature, own.size),
+                threshold=_pad_rows(chained.split, own.size),
+                when_true=when_true,
+                when_false=when_false,
+                missing_is_true=_pad_rows(ensemble.missing[chained.origin], own.size),
+                modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
+                leaf=own >= inner,
+            )
+        ),
+        trees=ensemble.roots.size,
+        features=range_of(feature),
         weights=table,
         has_weight=named,
     )
