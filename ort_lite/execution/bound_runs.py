@@ -110,16 +110,27 @@ class BoundRun:
         if not hasattr(partition.runnable, "run_bound"):
             results = partition.runnable.run(arguments)
         else:
-            slots = self._steps[index].outputs
-            places = [
-                None if s == UNWANTED else _reachable(self._places.get(s), memory) for s in slots
-            ]
+            places = self._places_of(self._steps[index].outputs, memory)
             results = partition.runnable.run_bound(arguments, places)
         if len(results) != len(partition.outputs):
             raise EPFail(
                 f"a partition gave {len(results)} outputs, {len(partition.outputs)} are expected"
             )
         return results
+
+    def _places_of(self, slots: Sequence[int], memory: DeviceMemory | None) -> list[Place]:
+        """Places that the maker of outputs can write to; a call of Python for others alone."""
+        places: list[Place] = []
+        for slot in slots:
+            place = None if slot == UNWANTED else self._places.get(slot)
+            if not (
+                place is None
+                or type(place) is np.ndarray
+                or getattr(place, "memory", place) is memory
+            ):
+                place = _reachable(place, memory)
+            places.append(place)
+        return places
 
     def settle(self, values: Sequence[Value]) -> list[Value]:
         """Every output at its place.
