@@ -38,7 +38,7 @@ def skip_numbers(data: memoryview, at: int, end: int) -> int:
 def split_numbers(data: memoryview, start: int, end: int) -> Iterator[Part]:
     """The AttributeProto in data[start:end], divided into runs of numbers and other fields.
 
-    What is no field is part of the last span: whoever reads that finds the mistake.
+    Bytes that are not a field are part of the last span, whose reader finds the mistake.
     """
     at = begin = start
     while at < end:

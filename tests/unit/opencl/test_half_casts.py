@@ -22,13 +22,13 @@ def every_half() -> Array:
 
 
 def near_halves() -> Array:
-    """float32 at, halfway between and just beside the finite halves, and beyond them."""
+    """float32 at, halfway between and next to the finite halves, and beyond them."""
     halves = every_half()
     halves = np.sort(halves[np.isfinite(halves)].astype(np.float32))
     middles = (halves[1:] + halves[:-1]) / 2
-    beside = [np.nextafter(middles, np.float32(side)) for side in (-np.inf, np.inf)]
+    neighbours = [np.nextafter(middles, np.float32(side)) for side in (-np.inf, np.inf)]
     ends = np.float32([65519.996, 65520, -65520, 1e30, -1e30, np.inf, -np.inf, np.nan, 1e-45, -0.0])
-    return np.concatenate([halves, middles, *beside, ends])
+    return np.concatenate([halves, middles, *neighbours, ends])
 
 
 def assert_same(found: Array, right: Array) -> None:
