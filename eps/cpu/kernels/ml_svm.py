@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.post_transform import labels_of, transform_of
+from eps.cpu.svm_functions import kernel_function, weighted_sums
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
+    from eps.cpu.svm_functions import KernelFunction
     from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "ai.onnx.ml"
@@ -33,41 +35,22 @@ def _rows(x: Array) -> Array:
     return rows.astype(np.float32, copy=False)
 
 
-def _kernel_function(info: KernelInfo) -> Callable[[Array, Array], Array]:
-    """K(rows [N, features], vectors [M, features]) as [N, M]."""
-    name = info.attr("kernel_type", "LINEAR")
-    gamma, coef0, degree = map(np.float32, info.attr("kernel_params") or (0, 0, 0))
-    functions: dict[str, Callable[[Array, Array], Array]] = {
-        "LINEAR": lambda x, v: x @ v.T,
-        "POLY": lambda x, v: (gamma * (x @ v.T) + coef0) ** degree,
-        "SIGMOID": lambda x, v: np.tanh(gamma * (x @ v.T) + coef0),
-        "RBF": lambda x, v: np.exp(-gamma * _square_distances(x, v)),
-    }
-    if name not in functions:
-        raise ValueError(f"{info.op_type}: kernel_type is '{name}', not one of {sorted(functions)}")
-    return functions[name]
-
-
-def _square_distances(x: Array, vectors: Array) -> Array:
-    """[N, M], without the cancellation of |x|² - 2xv + |v|²."""
-    columns = [np.square(x - vector).sum(1) for vector in vectors]
-    return np.stack(columns, 1) if columns else np.zeros((len(x), 0), x.dtype)
-
-
 def _regressor(info: KernelInfo) -> KernelFn:
     """ai.onnx.ml SVMRegressor-1; without support vectors the coefficients are a plane's."""
     count = int(info.attr("n_supports", 0))
     coefficients, rho = _floats(info, "coefficients"), _floats(info, "rho")
-    function, finish = _kernel_function(info), transform_of(info)
+    finish = transform_of(info)
     one_class = bool(info.attr("one_class", 0))
     if not rho.size:
         raise ValueError("SVMRegressor: rho is empty")
-    vectors = _floats(info, "support_vectors").reshape(count, -1) if count else coefficients[None]
+    weights = coefficients[:, None]
+    vectors = _floats(info, "support_vectors").reshape(count, -1) if count else weights.T
+    function = kernel_function(info, vectors)
 
     def run(x: Array) -> Array:
-        products = function(_rows(x), vectors) if count else _rows(x) @ vectors.T
-        scores = products @ coefficients[:, None] if count else products
-        scores = scores + rho[0]
+        rows = _rows(x)
+        scores = weighted_sums(function, weights, rows) if count else rows @ weights
+        scores += rho[0]
         if one_class:
             return np.where(scores > 0, np.float32(1), np.float32(-1))
         return finish(scores)
@@ -80,13 +63,12 @@ class _Machine:
     """One decision for each pair of classes: libsvm's one against one.
 
     Attributes:
-        vectors: [M, features], class after class.
+        function: Of rows and the support vectors [M, features], class after class.
         weights: [M, pairs]; a pair's column is 0 for the vectors of other classes.
         pairs: [pairs, 2], the classes, in order.
     """
 
-    function: Callable[[Array, Array], Array]
-    vectors: Array
+    function: KernelFunction
     weights: Array
     rho: Array
     pairs: Array
@@ -119,8 +101,7 @@ class _Machine:
                 part = slice(ends[own] - per_class[own], ends[own])
                 weights[part, column] = coefficients[row, part]
         return cls(
-            function=_kernel_function(info),
-            vectors=vectors.reshape(total, -1),
+            function=kernel_function(info, vectors.reshape(total, -1)),
             weights=weights,
             rho=rho,
             pairs=pairs,
@@ -129,7 +110,7 @@ class _Machine:
 
     def decisions(self, x: Array) -> Array:
         """[N, pairs]; over 0 speaks for a pair's first class."""
-        return np.asarray(self.function(x, self.vectors) @ self.weights + self.rho)
+        return weighted_sums(self.function, self.weights, x) + self.rho
 
     def votes(self, decisions: Array) -> Array:
         """Votes of the class pairs for each class, [N, classes]."""
