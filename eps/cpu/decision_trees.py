@@ -106,6 +106,9 @@ class Forest:
     def scores(self, x: Array, aggregate: str) -> tuple[Array, Array]:
         """Scores [N, targets] of rows [N, features], and which of them any tree gave.
 
+        They are added up tree after tree, in float32 unless rows or weights are doubles: as
+        onnxruntime does on one thread, so that ties between classes are the same ones.
+
         Raises:
             ValueError: A tree asks for a feature that rows have not.
         """
@@ -125,9 +128,10 @@ class Forest:
 
     def _block(self, x: Array, aggregate: str) -> tuple[Array, Array]:
         there: Array
+        kind = np.result_type(x.dtype, self.weights.dtype, np.float32)
         leaves = self.walk.find_leaves(x)
         if self.target is not None and aggregate not in ("MIN", "MAX"):
-            result, there = self._add_by_target(leaves, self.target)
+            result, there = self._add_by_target(leaves, self.target, kind)
         else:
             weights = self.weights.take(leaves, axis=0)
             has_weight = self.has_weight.take(leaves, axis=0)
@@ -136,17 +140,20 @@ class Forest:
                 function, nothing = (np.min, np.inf) if aggregate == "MIN" else (np.max, -np.inf)
                 result = function(np.where(has_weight, weights, nothing), 0)
             else:
-                result = weights.sum(0, dtype=np.float64)
+                result = _add_in_order(weights, kind)
         if aggregate == "AVERAGE":
-            result = result / self.trees
-        return np.where(there, result, 0).astype(self.weights.dtype), there
+            result = result / kind.type(self.trees)
+        return np.where(there, result, 0).astype(kind, copy=False), there
 
-    def _add_by_target(self, leaves: Array, target: Array) -> tuple[Array, Array]:
-        """Sums [N, targets] in float64, and whether a leaf named the target.
+    def _add_by_target(
+        self, leaves: Array, target: Array, kind: np.dtype[Any]
+    ) -> tuple[Array, Array]:
+        """Sums [N, targets] of type `kind`, and whether a leaf named the target.
 
         Args:
             leaves: [trees, N].
             target: Of each node.
+            kind: float32 or float64.
         """
         rows, targets = leaves.shape[1], self.weights.shape[1]
         which = target.take(leaves)
@@ -154,10 +161,21 @@ class Forest:
         adds = which >= 0
         place, leaves = place[adds], leaves[adds]
         values = self.weights.reshape(-1).take(leaves * targets + place % targets)
-        sums = np.bincount(place, values, rows * targets)
+        sums = np.zeros(rows * targets, kind)
+        np.add.at(sums, place, values.astype(kind, copy=False))
         there = np.zeros(rows * targets, np.bool_)
         there[place] = True
         return sums.reshape(rows, targets), there.reshape(rows, targets)
+
+
+def _add_in_order(weights: Array, kind: np.dtype[Any]) -> Array:
+    """The sum of [trees, N, targets] over the trees, one after the other.
+
+    numpy adds in pairs where there is one number for each tree.
+    """
+    if weights[0:1].size == 1:
+        return np.asarray(np.add.accumulate(weights, 0, dtype=kind)[-1])
+    return np.asarray(weights.sum(0, dtype=kind))
 
 
 class _Nodes:

@@ -250,10 +250,11 @@ def _classifier(info: KernelInfo) -> KernelFn:
 
     def one_class(x: Array) -> tuple[Array, Array]:
         scores, _ = forest.scores(_floats(x), "SUM")
-        score = scores[:, ids[0]].astype(np.float32)
+        score = scores[:, ids[0]]
         if base.size:
-            score = score + np.float32(base[-1])
+            score = score + score.dtype.type(base[-1])
         label = labels[(score > (0.5 if positive else 0)).astype(np.intp)]
+        score = score.astype(np.float32, copy=False)
         if logistic:
             return label, finish(np.stack((-score, score), 1))
         if probit:
@@ -262,10 +263,9 @@ def _classifier(info: KernelInfo) -> KernelFn:
 
     def classes(x: Array) -> tuple[Array, Array]:
         scores, _ = forest.scores(_floats(x), "SUM")
-        scores = scores.astype(np.float32)
         if base.size:
-            scores = scores + base.astype(np.float32)
-        return labels[np.argmax(scores, 1)], finish(scores)
+            scores = scores + base.astype(scores.dtype)
+        return labels[np.argmax(scores, 1)], finish(scores.astype(np.float32, copy=False))
 
     return one_class if single else classes
 

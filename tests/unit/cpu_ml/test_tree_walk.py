@@ -117,6 +117,54 @@ def test_classes_of_trees_agree(classes: int, *, one_each: bool) -> None:
     np.testing.assert_allclose(mine[1], theirs[1], rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("one_each", [True, False])
+def test_sums_are_made_in_the_order_of_the_trees(*, one_each: bool, double: bool) -> None:
+    """Bit for bit as onnxruntime's: weights of thirds make ties that rounding decides.
+
+    So few rows and trees are one thread's there.
+    """
+    nodes = forest(70, 5, 0.8, seed=9)
+    named = [
+        (tree, node, label)
+        for tree, node in leaves_of(nodes)
+        for label in ([tree % 3] if one_each else range(3))
+    ]
+    weights = np.random.default_rng(5).integers(1, 4, len(named)) / 3
+    mine, theirs = both(
+        "TreeEnsembleClassifier",
+        [rows_of(40).astype(np.float64 if double else np.float32)],
+        2,
+        domain=ML,
+        class_treeids=[tree for tree, _, _ in named],
+        class_nodeids=[node for _, node, _ in named],
+        class_ids=[label for _, _, label in named],
+        class_weights=weights.tolist(),
+        classlabels_int64s=[10, 11, 12],
+        **nodes,
+    )
+    assert mine[0].tolist() == theirs[0].tolist()
+    np.testing.assert_array_equal(mine[1], theirs[1])
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_number_for_each_tree_is_added_in_order_too(rows: int) -> None:
+    nodes = forest(70, 5, 0.8, seed=9)
+    leaves = leaves_of(nodes)
+    mine, theirs = both(
+        "TreeEnsembleRegressor",
+        [rows_of(rows)],
+        domain=ML,
+        target_treeids=[tree for tree, _ in leaves],
+        target_nodeids=[node for _, node in leaves],
+        n_targets=1,
+        target_ids=[0] * len(leaves),
+        target_weights=np.random.default_rng(7).random(len(leaves)).tolist(),
+        **nodes,
+    )
+    np.testing.assert_array_equal(mine[0], theirs[0])
+
+
 def test_a_leaf_of_a_tree_that_is_not_there_is_an_error() -> None:
     nodes = forest(2, 2, 1.0, seed=1)
     wrong: dict[str, Any] = {"target_treeids": [7], "target_nodeids": [0], "target_ids": [0]}
