@@ -1,28 +1,24 @@
-"""Large matrix products, shared among threads that never wait for each other to start.
+"""Large matrix products, in parts that threads share.
 
 OpenBLAS divides a product among its threads beforehand, and each waits in a loop for the others. On
 a machine where other programs run, a thread that waits for a core then holds up all: a product of
 0.3 ms took 7 ms in the median, and ten times the processor time (docs/adr/0046-shared-products.md).
-Here OpenBLAS has one thread. The thread that wants the product computes its parts one after the
-other, and other threads take parts from it if they get a core in time.
+Here OpenBLAS has one thread, and the parts are shared as `shared_work` does.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from functools import lru_cache
+from functools import partial
 from math import prod
-from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eps.cpu.blas_threads import find_blas_threads
+from eps.cpu.shared_work import MOST_PARTS, find_work_threads
 
 if TYPE_CHECKING:
-    from queue import SimpleQueue
-
     from eps.cpu.arrays import Array
 
     Part = tuple[Array, Array, Array]
@@ -34,7 +30,6 @@ LEAST_PART = 1 << 22
 """Multiplications of a part: 0.1 ms. To wake a thread takes 0.05."""
 LEAST_LENGTH = 64
 """Rows or columns of a part: what it shares with others is copied for each."""
-MOST_PARTS = 16
 TILE = 16
 """Parts are whole tiles of OpenBLAS's kernels: rows left over are added up in another order."""
 
@@ -60,7 +55,8 @@ def multiply(a: Array, b: Array, out: Array) -> None:
         if len(parts) < 2:
             np.matmul(a, b, out)
         else:
-            _find_threads(os.getpid()).compute(parts, count)
+            calls = [partial(np.matmul, *part) for part in parts]
+            find_work_threads(os.getpid()).run(calls, count)
 
 
 def _divide(a: Array, b: Array, out: Array) -> list[Part]:
@@ -94,82 +90,3 @@ def _cut(array: Array, axis: int, cut: slice) -> Array:
     index: tuple[Any, ...] = (..., cut, *(slice(None),) * (-axis - 1))
     part: Array = array[index]
     return part
-
-
-class _SharedProduct:
-    """Parts of one product, to be taken by any thread.
-
-    Attributes:
-        parts: Those that nobody has taken.
-        error: What a part raised in another thread.
-    """
-
-    __slots__ = ("error", "parts")
-
-    def __init__(self, parts: list[Part]) -> None:
-        self.parts = deque(parts)
-        self.error: BaseException | None = None
-
-    def work(self) -> None:
-        """Compute parts until none is left."""
-        while True:
-            try:
-                a, b, out = self.parts.popleft()
-            except IndexError:
-                return
-            np.matmul(a, b, out)
-
-
-class ProductThreads:
-    """Threads that take parts of products; daemons, since no part outlives its run."""
-
-    def __init__(self) -> None:
-        """Threads start once they are wanted."""
-        from queue import SimpleQueue  # noqa: PLC0415 - lazy: rare
-
-        self._products: SimpleQueue[tuple[_SharedProduct, Lock]] = SimpleQueue()
-        self._threads: list[Thread] = []
-        self._starting = Lock()
-
-    def compute(self, parts: list[Part], count: int) -> None:
-        """All products, by this thread and up to `count` - 1 that come in time.
-
-        Raises:
-            ValueError: As numpy.matmul does; also MemoryError.
-        """
-        product = _SharedProduct(parts)
-        others = min(count, len(parts), MOST_PARTS) - 1
-        if len(self._threads) < others:
-            self._start(others)
-        busy = [Lock() for _ in range(others)]
-        for lock in busy:
-            self._products.put((product, lock))
-        product.work()
-        for lock in busy:  # no part is left to take; some may still be computed
-            with lock:
-                pass
-        if product.error is not None:
-            raise product.error
-
-    def _start(self, count: int) -> None:
-        with self._starting:
-            for number in range(len(self._threads), count):
-                name = f"ort_lite products {number}"
-                self._threads.append(Thread(target=self._serve, name=name, daemon=True))
-                self._threads[-1].start()
-
-    def _serve(self) -> None:
-        with np.errstate(all="ignore"):  # as in a run; threads do not inherit it
-            while True:
-                product, lock = self._products.get()
-                with lock:
-                    try:
-                        product.work()
-                    except BaseException as exc:  # noqa: BLE001 - raised where the product is wanted
-                        product.error = exc
-                del product, lock  # a waiting thread would keep the arrays
-
-
-@lru_cache(maxsize=1)
-def _find_threads(process: int) -> ProductThreads:  # noqa: ARG001 - a forked process has no threads
-    return ProductThreads()

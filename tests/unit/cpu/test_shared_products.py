@@ -6,14 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
 from eps.cpu.blas_threads import BlasThreads, find_blas_threads
-from eps.cpu.shared_products import ProductThreads, multiply
+from eps.cpu.shared_products import multiply
 
 
 def random(*shape: int) -> Any:
@@ -76,50 +75,6 @@ def test_infinities_are_results_in_every_thread() -> None:
     with np.errstate(all="ignore"):
         multiply(x, y, out := np.empty((400, 400), np.float32))
     assert np.isnan(out).all()
-
-
-class Waiting(np.ndarray[Any, Any]):
-    """A matrix whose products wait for an event."""
-
-    event: Event
-
-    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
-        assert self.event.wait(60)
-
-
-def waiting(event: Event) -> Waiting:
-    matrix = np.zeros((2, 2)).view(Waiting)
-    matrix.event = event
-    return matrix
-
-
-def test_no_product_waits_for_a_thread_that_is_busy_elsewhere() -> None:
-    threads, event = ProductThreads(), Event()
-    x, y, out = random(8, 8), random(8, 8), np.zeros((4, 8, 8), np.float32)
-    held = [(waiting(event), np.zeros((2, 2)), np.zeros((2, 2)))] * 2
-    other = Thread(target=threads.compute, args=(held, 2))
-    other.start()
-    try:
-        threads.compute([(x, y, place) for place in out], 2)
-        assert not event.is_set()
-    finally:
-        event.set()
-        other.join()
-    np.testing.assert_array_equal(out, np.broadcast_to(x @ y, out.shape))
-
-
-def test_what_another_thread_raises_is_raised_here() -> None:
-    threads, event = ProductThreads(), Event()
-
-    class Failing(Waiting):
-        def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
-            event.set()
-            raise MemoryError("no room")
-
-    failing = np.zeros((2, 2)).view(Failing)
-    one = np.zeros((2, 2))
-    with pytest.raises(MemoryError, match="no room"):
-        threads.compute([(waiting(event), one, one), (failing, one, one)], 2)
 
 
 def test_a_product_that_fails_leaves_blas_its_threads() -> None:
