@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from eps.cpu.shared_work import run_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +64,12 @@ def weighted_sums(function: KernelFunction, weights: Array, x: Array) -> Array:
     if len(x) <= step:
         return np.asarray(function(x) @ weights)
     sums = np.empty((len(x), weights.shape[1]), np.float32)
-    for start in range(0, len(x), step):
+
+    def add(start: int) -> None:
         rows = slice(start, start + step)
         np.matmul(function(x[rows]), weights, out=sums[rows])
+
+    run_shared([partial(add, start) for start in range(0, len(x), step)])
     return sums
 
 
