@@ -122,9 +122,9 @@ def _read_fields(
     if end - start < LONG:
         yield from read_fields(data, start, end)
         return
-    from ctx_formats.number_runs import split_numbers  # noqa: PLC0415 - lazy: rare
+    from ctx_formats.attribute_runs import split_runs  # noqa: PLC0415 - lazy: rare
 
-    for first, last, tag, numbers in split_numbers(data, start, end):
+    for first, last, tag, numbers in split_runs(data, start, end):
         if tag:
             values.setdefault(_KINDS[tag], []).extend(numbers)
         else:

@@ -142,9 +142,9 @@ class _Reading:
                 continue
             self._fill(min(at + _HEADER, end))
             if kind == _ATTRIBUTE:
-                from ctx_formats.number_runs import skip_numbers  # noqa: PLC0415 - lazy: rare
+                from ctx_formats.attribute_runs import skip_run  # noqa: PLC0415 - lazy: rare
 
-                stop = skip_numbers(self.view, at, min(self._filled, end))
+                stop = skip_run(self.view, at, min(self._filled, end))
                 if stop > at:
                     at = stop
                     continue

@@ -77,7 +77,9 @@ class Forest:
             child = own.copy()
             child[~leaf] = nodes.find(nodes.trees[~leaf], ids[~leaf])
             children.append(child)
-        roots = np.setdiff1d(own, np.concatenate([child[~leaf] for child in children]))
+        is_root = np.ones(nodes.count, np.bool_)
+        for child in children:
+            is_root[child[~leaf]] = False
         missing = info.attr("nodes_missing_value_tracks_true") or [0] * nodes.count
         feature = _integers(info, "nodes_featureids", nodes.count)
         values = values_of(info, f"{prefix}_weights")
@@ -92,7 +94,7 @@ class Forest:
         return cls(
             walk=TreeWalk(
                 TreeNodes(
-                    roots=roots,
+                    roots=np.flatnonzero(is_root),
                     feature=feature,
                     threshold=values_of(info, "nodes_values"),
                     when_true=children[0],
@@ -102,7 +104,7 @@ class Forest:
                     leaf=leaf,
                 )
             ),
-            trees=roots.size,
+            trees=int(np.count_nonzero(is_root)),
             features=range_of(feature[~leaf]),
             weights=weights,
             has_weight=has_weight,

@@ -37,19 +37,19 @@ def kernel_function(info: KernelInfo, vectors: Array) -> KernelFunction:
     gamma, coef0, degree = map(np.float32, info.attr("kernel_params") or (0, 0, 0))
     turned = np.ascontiguousarray(vectors.T)
 
-    def scaled(x: Array) -> Array:
-        products = x @ turned
+    def scale(x: Array) -> Array:
+        products: Array = x @ turned
         products *= gamma
         products += coef0
         return products
 
     def sigmoid(x: Array) -> Array:
-        products = scaled(x)
+        products = scale(x)
         return np.tanh(products, out=products)
 
     functions: dict[str, Callable[[], KernelFunction]] = {
         "LINEAR": lambda: lambda x: x @ turned,
-        "POLY": lambda: lambda x: _power(scaled(x), degree),
+        "POLY": lambda: lambda x: _power(scale(x), degree),
         "SIGMOID": lambda: sigmoid,
         "RBF": lambda: _Gaussian(vectors, gamma),
     }
@@ -77,10 +77,11 @@ def _power(base: Array, degree: np.float32) -> Array:
     """`base` to the power `degree`; `base` may be written over."""
     if not (1 <= degree <= _MOST_PRODUCTS and degree == int(degree)):
         return np.asarray(base**degree)
-    power, rest = None, int(degree)
+    power = np.ones_like(base)
+    rest = int(degree)
     while True:
         if rest & 1:
-            power = base.copy() if power is None else np.multiply(power, base, out=power)
+            np.multiply(power, base, out=power)
         rest >>= 1
         if not rest:
             return power

@@ -171,7 +171,10 @@ def _steps_to_leaves(children: Sequence[Array], roots: Array, branches: Array) -
         branching = level[branches[level]]
         if not branching.size:
             break
-        level = np.unique(np.concatenate([side[branching] for side in children]))
+        reached = np.zeros(branches.size, np.bool_)
+        for side in children:
+            reached[side[branching]] = True
+        level = np.flatnonzero(reached)
         depth += 1
         if depth > branches.size:
             raise ValueError("the nodes of a tree make a circle")

@@ -24,6 +24,7 @@ from ort_lite.model.declarations import fill_types, loosen_shapes, show_outputs
 from ort_lite.model.declared_types import contradict, merge_types, remove_declarations, says_more
 from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
+from ort_lite.model.long_attributes import without_long_lists
 from ort_lite.model.node_schemas import check_attributes
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying_values, without_shapes
@@ -204,7 +205,7 @@ def _infer(model: Model, *, strict: bool = False) -> Model:
     bounds = bounds_of(model.graph)
     bounds.require_writable()
     try:
-        data = model_bytes(model)
+        data = model_bytes(replace(model, graph=without_long_lists(model.graph)))
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -9,14 +11,15 @@ from blake3 import blake3
 from ctx_formats.onnx_model import AttributeType, SparseTensor, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from ctx_formats.onnx_model import GraphDef
     from ort_lite.model.graph import Graph
 
 METADEF_DIGITS = 16
-PLAIN = frozenset((int, float, bytes))
-"""Types whose text is ASCII."""
+LONG = 64
+_ARRAY_CODES: Mapping[type, str] = MappingProxyType({int: "q", float: "d"})
+"""Long lists of these are digested as memory has them: 64-bit integers, and doubles."""
 
 
 def metadef_id(graph: Graph, digests: MutableMapping[Graph, bytes]) -> str:
@@ -43,7 +46,7 @@ def _digest_content(graph: Graph, digests: MutableMapping[Graph, bytes]) -> blak
         digest.update(f"{len(part)}:".encode())
         digest.update(part)
 
-    _spell(graph.definition, add, digest)
+    _spell(graph.definition, add)
     for i in range(len(graph.nodes)):
         for key, body in graph.bodies(i).items():
             add(f"{i}:{key}".encode())
@@ -53,7 +56,7 @@ def _digest_content(graph: Graph, digests: MutableMapping[Graph, bytes]) -> blak
     return digest
 
 
-def _spell(graph: GraphDef, add: Callable[[bytes], None], digest: blake3) -> None:
+def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
     """Spell a graph without the bodies of its nodes."""
     for infos in (graph.inputs, graph.outputs):
         for info in infos:
@@ -67,22 +70,27 @@ def _spell(graph: GraphDef, add: Callable[[bytes], None], digest: blake3) -> Non
             attribute = node.attributes[name]
             add(f"{name}:{attribute.type}:{attribute.ref_attr_name}".encode())
             if attribute.type not in (AttributeType.GRAPH, AttributeType.GRAPHS):
-                _spell_value(attribute.value, add, digest)
+                _spell_value(attribute.value, add)
 
 
-def _spell_value(value: object, add: Callable[[bytes], None], digest: blake3) -> None:
+def _spell_value(value: object, add: Callable[[bytes], None]) -> None:
     if isinstance(value, Tensor):
         add(_tensor(value))
     elif isinstance(value, SparseTensor):
         add(_tensor(value.values))
         add(_tensor(value.indices))
     elif isinstance(value, tuple):
-        if PLAIN.issuperset(map(type, value)):  # of trees there are millions: all at once
-            texts = map(repr, value)
-            digest.update("".join([f"{len(text)}:{text}" for text in texts]).encode())
-            return
-        for item in value:
-            _spell_value(item, add, digest)
+        kinds = set(map(type, value)) if len(value) > LONG else set()
+        code = _ARRAY_CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
+        if code is not None:  # of trees there are millions: all at once
+            add(code.encode())
+            add(array(code, value).tobytes())
+        elif kinds == {bytes}:
+            add(array("q", map(len, value)).tobytes())
+            add(b"".join(value))
+        else:
+            for item in value:
+                _spell_value(item, add)
     else:
         add(repr(value).encode())
 

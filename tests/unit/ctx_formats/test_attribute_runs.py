@@ -1,4 +1,4 @@
-"""Attributes of many numbers: the values that onnx reads, whatever stands between them."""
+"""Attributes of many numbers or texts: the values that onnx reads, whatever stands between them."""
 
 from __future__ import annotations
 
@@ -77,6 +77,27 @@ def test_packed_and_single_numbers_keep_their_order(tmp_path: Path) -> None:
     model = read(wrapped(b"\x0a\x01a" + numbers + b"\xa0\x01\x07"), tmp_path)
     expected = (5,) * COUNT + (7, 8) + (9,) * COUNT
     assert model.graph.nodes[0].attributes["a"].value == expected
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 127, 128, 300])
+def test_texts_of_every_length_keep_their_order(tmp_path: Path, size: int) -> None:
+    texts = [b"LEAF", b"x" * size, b"\x4a\x04", b"\x40" * size, b""] * (COUNT // 4)
+    model = read(model_of(texts=texts, last=7), tmp_path)
+    attributes = model.graph.nodes[0].attributes
+    assert attributes["texts"].value == tuple(texts)
+    assert attributes["last"].value == 7
+
+
+@pytest.mark.parametrize("rest", [b"\x4a", b"\x4a\x05abcd", b"\x4a\xff"])
+def test_texts_that_are_cut_off_are_refused(tmp_path: Path, rest: bytes) -> None:
+    with pytest.raises(FormatError, match=r"varint|field|ends at"):
+        read(wrapped(b"\x0a\x01a" + b"\x4a\x04LEAF" * COUNT + rest), tmp_path)
+
+
+def test_texts_and_numbers_in_turns_are_refused(tmp_path: Path) -> None:
+    pairs = (b"\x40\x05" + b"\x4a\x04LEAF") * COUNT
+    with pytest.raises(FormatError, match="in it"):
+        read(wrapped(b"\x0a\x01a" + pairs + b"\xa0\x01\x08"), tmp_path)
 
 
 def wrapped(attribute: bytes) -> bytes:
