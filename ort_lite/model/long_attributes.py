@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Attribute, GraphDef, Node
 
 KEPT_ITEMS = 64
-_OPERATORS = ("TreeEnsemble", "SVM")
+_OPERATORS = frozenset(
+    {"SVMClassifier", "SVMRegressor", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
+)
+"""Not TreeEnsemble of opset 5: onnx's inference compares the lengths of its lists."""
 _LABELS = "classlabels_"
 """Their number is the size of an output."""
 _LISTS = (AttributeType.FLOATS, AttributeType.INTS, AttributeType.STRINGS)
@@ -27,7 +30,7 @@ def without_long_lists(graph: GraphDef) -> GraphDef:
 
 
 def _shorten(node: Node) -> Node:
-    if node.domain != "ai.onnx.ml" or not node.op_type.startswith(_OPERATORS):
+    if node.domain != "ai.onnx.ml" or node.op_type not in _OPERATORS:
         return node
     short = {
         name: replace(attribute, value=attribute.value[:1])
