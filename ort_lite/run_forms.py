@@ -48,6 +48,12 @@ def require_run_options(run_options: object) -> None:
         raise TypeError(f"run_options must be RunOptions, not {run_options!r:.80}")
 
 
+def memories_of(model: PreparedModel) -> list[DeviceMemory]:
+    """Memory of the devices of a model's execution providers."""
+    memories = [getattr(ep, "memory", None) for ep in model.eps]
+    return [memory for memory in memories if memory is not None]
+
+
 def hand_out(values: Iterable[Value]) -> list[Value]:
     """Outputs as a caller gets them: arrays are views, whose `base` onnxruntime's have, too."""
     return [value.view() if hasattr(value, "view") else value for value in values]
@@ -299,8 +305,7 @@ class RunForms(SessionAnswers):
 
     def device_memories(self) -> list[DeviceMemory]:
         """Memory of the devices of its execution providers, for those that have tensors there."""
-        memories = [getattr(ep, "memory", None) for ep in self._present().eps]
-        return [memory for memory in memories if memory is not None]
+        return memories_of(self._present())
 
     def run_with_ortvaluevector(
         self,

@@ -19,7 +19,7 @@ from ort_lite.context.keys import (
 )
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.run_forms import RunForms
+from ort_lite.run_forms import RunForms, memories_of
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.shortages import shortage_as_status
 from ort_lite.start.load_request import LoadClock
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from ort_lite.ep.device_tensors import DeviceMemory
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.prepared_graph import PreparedGraph
@@ -392,6 +393,11 @@ class InferenceSession(RunForms):
             named = provider_list.read_requests(providers, provider_options)
             self.close()
             self._load(self._initial_options, named, fallback)
+
+    def device_memories(self) -> list[DeviceMemory]:
+        """As RunForms; after a fallback those of the devices before it, too, for bound outputs."""
+        models = (self._present(), *self._replaced_models)
+        return [memory for model in models for memory in memories_of(model)]
 
     def enable_fallback(self) -> None:
         """Let a run go on with the CPU EP alone once another execution provider has failed."""

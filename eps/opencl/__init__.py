@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 NAME = "OpenCLExecutionProvider"
 DLPACK_OPENCL = 4
 """kDLOpenCL of dlpack.h: memory that LentMemory describes, or nothing of pyopencl's."""
+HANDLE_CLASSES = {"context": "pyopencl.Context", "command_queue": "pyopencl.CommandQueue"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Factory:
     name: str = NAME
     options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
-    handle_options: frozenset[str] = frozenset(("context", "command_queue"))
+    handle_options: Mapping[str, str] = field(default_factory=lambda: dict(HANDLE_CLASSES))
 
     def missing(self) -> str:
         """Why there is no OpenCL here; see `EpFactory`."""

@@ -50,7 +50,7 @@ class BoundRequest:
             destinations: From `find_destinations`: None for an output in memory of the request.
 
         Raises:
-            EPFail: A tensor was released.
+            BindingError: A tensor was released.
             RuntimeError: OpenVINO failed; one of SDK_ERRORS.
         """
         kept = [self._bind_input(*pair) for pair in zip(self._inputs, inputs, strict=True)]
@@ -121,7 +121,7 @@ class _BoundPort:
         """Bind a tensor of the device; the request keeps it until another one is bound.
 
         Raises:
-            EPFail: It was released.
+            BindingError: It was released.
         """
         handle = value.handle
         if self._at is not handle:

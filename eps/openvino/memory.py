@@ -246,10 +246,11 @@ class OpenVINOTensor(DeviceTensor):
         """The tensor of the extension; None if it has no elements.
 
         Raises:
-            EPFail: It was released, or the process was forked.
+            BindingError: It was released.
+            EPFail: The process was forked.
         """
         if self._released:
-            raise EPFail(f"the tensor {self.dtype}{list(self.shape)} is used after its release")
+            self.refuse_use()
         self.memory.require_process()
         return self._handle
 
@@ -275,16 +276,19 @@ class OpenVINOTensor(DeviceTensor):
         Raises:
             EPFail: The device failed.
         """
+        handle = self.handle
         with openvino_errors("copying a tensor to the device"):
-            self.handle.copy_from(_tensor_of(np.ascontiguousarray(array)))
+            handle.copy_from(_tensor_of(np.ascontiguousarray(array)))
 
     def copy_from(self, source: DeviceTensor) -> None:
         """See DeviceTensor."""
         assert isinstance(source, OpenVINOTensor), "the caller asks `reaches`"
-        if source is self or self.handle is None:
+        handle = self.handle
+        if source is self or handle is None:
             return
+        origin = source.handle
         with openvino_errors("copying a tensor on the device"):
-            self.handle.copy_from(source.handle)
+            handle.copy_from(origin)
         self.memory.count_copy("on_device", self.nbytes)
 
     def host_view(self) -> Array | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import DataType
 from eps.openvino.payload.blob_header import THREADS
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.ep import CompiledPartition, DeviceReset, EPFail
+from ort_lite.ep import BindingError, CompiledPartition, DeviceReset, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,6 +135,8 @@ class OpenVINOPartition(CompiledPartition):
         run = partial(self._run_bound_once, inputs, destinations)
         try:
             return run()
+        except BindingError:  # of a tensor that was released; a RuntimeError, too
+            raise
         except SDK_ERRORS as exc:
             return self._run_again(run, exc)
 
@@ -154,7 +156,7 @@ class OpenVINOPartition(CompiledPartition):
             request = BoundRequest(self._require_model(), orders, self._new_tally())
         try:
             outputs = request.run(inputs, destinations)
-        except EPFail:  # an input was refused before the inference
+        except (BindingError, EPFail):  # an input was refused before the inference
             idle.append(request)
             raise
         idle.append(request)
@@ -221,6 +223,8 @@ class OpenVINOPartition(CompiledPartition):
             attempts += 1
             try:
                 return run_once()
+            except BindingError:  # see _run_to
+                raise
             except SDK_ERRORS as exc:
                 error = exc
         raise device_faults.run_error(self.name, sdk_text(error), attempts) from error

@@ -72,7 +72,7 @@ def read_recorded(loaded: LoadedModel) -> RecordedCompile:
     for name, entry in catalog.entries().items():
         if name in options:
             try:
-                known = entry.load().options.keys() - catalog.handle_options(name) - _LEFT
+                known = entry.load().options.keys() - catalog.handle_options(name).keys() - _LEFT
             except EPFail:
                 continue  # its distribution is broken
             sources[name] = {k: v for k, v in sorted(options[name].items()) if k in known}

@@ -301,7 +301,7 @@ def _nodes(
 
 def _recorded_options(ep: str, options: Mapping[str, str]) -> Mapping[str, str]:
     """Those that mean something in another process: a handle of a command queue does not."""
-    handles = handle_options(ep) if options else frozenset()
+    handles = handle_options(ep) if options else {}
     return {key: value for key, value in options.items() if key not in handles}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.ep.memory_use import ByteCounter
@@ -93,12 +93,21 @@ class DeviceTensor(ABC):
         """Size in bytes."""
         return self.size * self.dtype.itemsize
 
+    def refuse_use(self) -> NoReturn:
+        """Refuse the use of a tensor that was released: an error of the program, not of the device.
+
+        Raises:
+            BindingError: Always; a session does not fall back for it.
+        """
+        raise BindingError(f"the tensor {self.dtype}{list(self.shape)} is used after its release")
+
     @abstractmethod
     def numpy(self) -> Array:
         """A copy in host memory.
 
         Raises:
-            EPFail: The device failed, or the tensor was released.
+            BindingError: The tensor was released.
+            EPFail: The device failed.
         """
 
     @abstractmethod
@@ -106,7 +115,8 @@ class DeviceTensor(ABC):
         """Overwrite the elements with those of a C-contiguous array of the same shape and type.
 
         Raises:
-            EPFail: The device failed, or the tensor was released.
+            BindingError: The tensor was released.
+            EPFail: The device failed.
         """
 
     @abstractmethod
@@ -114,7 +124,8 @@ class DeviceTensor(ABC):
         """Overwrite the elements with those of a tensor of the same memory, shape and type.
 
         Raises:
-            EPFail: The device failed, or a tensor was released.
+            BindingError: A tensor was released.
+            EPFail: The device failed.
         """
 
     def wait(self) -> None:  # noqa: B027 - most runs have ended when they return
@@ -143,7 +154,8 @@ class DeviceTensor(ABC):
         """An array over the same memory; None where the host does not reach it.
 
         Raises:
-            EPFail: The device failed, or the tensor was released.
+            BindingError: The tensor was released.
+            EPFail: The device failed.
         """
         return None
 
@@ -246,6 +258,7 @@ class SupportsBoundRuns(Protocol):
             places: Of each output; the same tensor may be an input and an output.
 
         Raises:
+            BindingError: A tensor was released.
             EPFail: The SDK or the device failed.
         """
         ...
@@ -297,7 +310,7 @@ class SupportsForeignTensors(Protocol):
             queue: The library's, that the array is to use; None for none.
 
         Raises:
-            BindingError: The queue does not reach the memory, or the library is not there.
-            EPFail: The tensor was released.
+            BindingError: The queue does not reach the memory, the library is not there, or the
+                tensor was released.
         """
         ...

@@ -134,8 +134,11 @@ class SupportsHandleOptions(Protocol):
     """
 
     @property
-    def handle_options(self) -> frozenset[str]:
-        """Names of these options."""
+    def handle_options(self) -> Mapping[str, str]:
+        """By name of each such option, the class of its objects: "pyopencl.Context".
+
+        Each object has the attribute `int_ptr`, whose number is what the EP reads.
+        """
         ...
 
 

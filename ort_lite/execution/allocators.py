@@ -150,7 +150,7 @@ def copy_tensors(
         BindingError: The numbers, a type or a shape differ; a RuntimeError, too. Nothing was
             copied.
         EPFail: A device failed.
-        TypeError: `stream` is something else.
+        TypeError: `stream` is something else, or one of the others is not an OrtValue.
     """
     any_stream: object = stream
     if any_stream is not None and not isinstance(any_stream, OrtSyncStream):
@@ -160,6 +160,9 @@ def copy_tensors(
             f"Invalid arguments provided to CopyTensors: {len(src)} sources, "
             f"{len(dst)} destinations"
         )
+    for value in (*src, *dst):
+        if not hasattr(value, "held_value"):
+            raise TypeError(f"an OrtValue is expected, not {value!r:.80}")
     pairs = [
         (source.tensor(), destination.require_like(source.tensor()))
         for source, destination in zip(src, dst, strict=True)

@@ -91,7 +91,6 @@ def lend(tensor: DeviceTensor, queue: object) -> object:
 
     Raises:
         BindingError: The tensor's memory cannot be shared; or as `SupportsForeignTensors.lend`.
-        EPFail: The tensor was released.
     """
     from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
 

@@ -43,8 +43,8 @@ def export_tensor(tensor: DeviceTensor) -> Any:  # noqa: ANN401 - a capsule
     its destructor is in C, and may run while an exception is on its way.
 
     Raises:
-        BindingError: DLPack cannot describe the memory.
-        EPFail: The tensor was released, or the device failed.
+        BindingError: DLPack cannot describe the memory, or the tensor was released.
+        EPFail: The device failed.
     """
     device_type, device_id = tensor.dlpack_device()
     tensor.wait()

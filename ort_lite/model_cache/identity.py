@@ -132,7 +132,7 @@ def identity_before_devices(
         identity[f"{name}.version"] = (
             f"{entry.distribution} {entry.version}" if entry is not None else ""
         )
-        handles = catalog.handle_options(name) if chosen else frozenset()
+        handles = catalog.handle_options(name) if chosen else {}
         identity |= {
             f"{name}.option.{key}": value for key, value in chosen.items() if key not in handles
         }

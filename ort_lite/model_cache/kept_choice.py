@@ -118,7 +118,7 @@ def choice_identity(
             return None
         if not isinstance(factory, SupportsInstallationFields):
             return None
-        if not catalog.handle_options(request.name).isdisjoint(request.options):
+        if not catalog.handle_options(request.name).keys().isdisjoint(request.options):
             return None
         fields = factory.installation_fields(request.options)
         identity |= {f"{request.name}.installed.{key}": fields[key] for key in fields}

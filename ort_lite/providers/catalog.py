@@ -6,7 +6,7 @@ import os
 import sys
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite import forks
@@ -200,13 +200,31 @@ def _not_addable(name: str, why: str) -> str:
     )
 
 
-def handle_options(provider: str) -> frozenset[str]:
+def handle_options(provider: str) -> Mapping[str, str]:
     """Options of a provider that name objects of this process; see `SupportsHandleOptions`."""
     entry = entries().get(provider)
     if entry is None:
-        return frozenset()
+        return {}
     factory = entry.load()
-    return factory.handle_options if isinstance(factory, SupportsHandleOptions) else frozenset()
+    return factory.handle_options if isinstance(factory, SupportsHandleOptions) else {}
+
+
+def read_handle(provider: str, key: str, value: Any) -> str:  # noqa: ANN401 - an object of an SDK
+    """The handle of an object that is the value of a provider's option, as text.
+
+    Raises:
+        InvalidArgument: The option accepts no objects, or only those of another class.
+    """
+    expected = handle_options(provider).get(key, "")
+    package, _, name = expected.rpartition(".")
+    if any(
+        one.__name__ == name and one.__module__.split(".")[0] == package
+        for one in type(value).__mro__
+    ):
+        return str(value.int_ptr)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    accepted = f"a {expected} or its int_ptr as a number" if expected else "a text or a number"
+    raise InvalidArgument(f"{key} is a {kind} ({value!r:.80}), expected {accepted}")
 
 
 def open_provider(entry: ProviderEntry, options: Mapping[str, str]) -> ExecutionProvider:

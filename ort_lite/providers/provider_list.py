@@ -306,7 +306,7 @@ def _with_options(
     if not all(isinstance(options, Mapping) for options in provider_options):
         raise ValueError(f"'provider_options' values must be dicts, not {provider_options!r}.")
     return [
-        ProviderRequest(request.name, _texts(options), explicit=True)
+        ProviderRequest(request.name, _texts(request.name, options), explicit=True)
         for request, options in zip(requests, provider_options, strict=True)
     ]
 
@@ -327,12 +327,21 @@ def _request(spec: object) -> ProviderRequest:
         case str():
             return ProviderRequest(spec, {}, explicit=True)
         case (str() as name, Mapping() as options):
-            return ProviderRequest(name, _texts(options), explicit=True)
+            return ProviderRequest(name, _texts(name, options), explicit=True)
     raise ValueError(
         f"'providers' values must be either strings or (string, dict) tuples, not {spec!r}."
     )
 
 
-def _texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Option values as text, as onnxruntime's binding makes them; objects of pyopencl by handle."""
-    return {str(key): str(getattr(value, "int_ptr", value)) for key, value in options.items()}
+def _texts(provider: str, options: Mapping[str, object]) -> dict[str, str]:
+    """Option values as text, as onnxruntime's binding makes them; objects of pyopencl by handle.
+
+    Raises:
+        InvalidArgument: An object of pyopencl that the option does not accept.
+    """
+    return {
+        str(key): catalog.read_handle(provider, str(key), value)
+        if hasattr(value, "int_ptr")
+        else str(value)
+        for key, value in options.items()
+    }

@@ -99,7 +99,8 @@ class BoundPorts:
             The arrays and tensors that the outputs go to.
 
         Raises:
-            EPFail: A tensor was released, or is another process's.
+            BindingError: A tensor was released.
+            EPFail: A tensor is another process's.
         """
         values = (*inputs, *places)
         buffers = [getattr(value, "held_buffer", _NO_TENSOR) for value in values]

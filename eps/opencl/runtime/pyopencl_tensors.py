@@ -148,8 +148,8 @@ def lend(tensor: DeviceTensor, queue: Any) -> object:  # noqa: ANN401 - of pyope
     """A `pyopencl.array.Array` over a tensor's memory, with the events that end its use.
 
     Raises:
-        BindingError: The queue is of another context; pyopencl is not there.
-        EPFail: The tensor was released.
+        BindingError: The queue is of another context; pyopencl is not there; the tensor was
+            released.
     """
     assert isinstance(tensor, OpenCLTensor), "the caller goes by the name of its memory"
     try:

@@ -244,10 +244,11 @@ class OpenCLTensor(DeviceTensor):
         """The memory.
 
         Raises:
-            EPFail: It was released.
+            BindingError: It was released.
+            EPFail: The process was forked.
         """
         if self.held_buffer is None:
-            raise EPFail(f"the tensor {self.dtype}{list(self.shape)} is used after its release")
+            self.refuse_use()
         self.memory.require_process()
         return self.held_buffer
 
@@ -256,7 +257,7 @@ class OpenCLTensor(DeviceTensor):
         """Handle of the buffer that has the memory, and where it begins and ends in bytes.
 
         Raises:
-            EPFail: It was released.
+            BindingError: It was released.
         """
         return self.data_ptr(), 0, self._end
 
@@ -287,7 +288,8 @@ class OpenCLTensor(DeviceTensor):
         """Copy the elements to a contiguous array.
 
         Raises:
-            EPFail: The device failed, or the tensor was released.
+            BindingError: The tensor was released.
+            EPFail: The device failed.
         """
         buffer = self.buffer
         self.wait()

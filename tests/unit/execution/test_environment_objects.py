@@ -146,6 +146,12 @@ def test_tensors_are_copied() -> None:
         ort.copy_tensors([source], [make(np.zeros(4, np.float32))])
     with pytest.raises(TypeError, match="OrtSyncStream"):
         ort.copy_tensors([], [], 3)  # type: ignore[arg-type] # the point
+    wrong: list[Any]
+    for wrong in ([None], [np.zeros(3, np.float32)]):
+        with pytest.raises(TypeError, match="an OrtValue is expected, not "):
+            ort.copy_tensors(wrong, [place])
+        with pytest.raises(TypeError, match="an OrtValue is expected, not "):
+            ort.copy_tensors([source], wrong)
 
 
 @BOTH

@@ -54,6 +54,12 @@ def session(content: bytes, options: ort.SessionOptions | None = None) -> ort.In
     return ort.InferenceSession(content, options, providers=OPENCL)
 
 
+def lose_device(made: ort.InferenceSession) -> None:
+    """Have a session go on with the CPU EP, as after a run that failed."""
+    with pytest.warns(UserWarning, match="The session goes on with: CPUExecutionProvider"):
+        made._fall_back_after(ort.EPFail("as if the device were lost"), made._present().prepared)
+
+
 @pytest.fixture(scope="module")
 def relu() -> ort.InferenceSession:
     return session(RELU)
@@ -148,8 +154,29 @@ def test_memory_goes_back_with_the_value() -> None:
     del other
     assert memory.tensors.live == before
     value.held_value().release()
-    with pytest.raises(ort.EPFail, match=r"float32\[24, 24\] is used after its release"):
+    with pytest.raises(RuntimeError, match=r"float32\[24, 24\] is used after its release"):
         value.numpy()
+
+
+def test_a_released_value_is_the_programs_mistake_and_no_reason_to_fall_back() -> None:
+    """Of a session on the device, and of one that has fallen back."""
+    with session(RELU) as made:
+        value, sound, binding = on_device(X), on_device(X), made.io_binding()
+        binding.bind_ortvalue_input("x", value)
+        binding.bind_output("y", "opencl", 0)
+        value.held_value().release()
+        chosen = made.get_providers()
+        for providers in (chosen, ["CPUExecutionProvider"]):
+            if providers is not chosen:
+                lose_device(made)
+            with pytest.raises(ort.InvalidArgument, match="is used after its release"):
+                made.run_with_iobinding(binding)
+            with pytest.raises(ort.InvalidArgument, match="is used after its release"):
+                made.run(None, {"x": value})
+            for pair in ([value], [sound]), ([sound], [value]):
+                with pytest.raises(ort.InvalidArgument, match="is used after its release"):
+                    ort.copy_tensors(*pair)
+            assert made.get_providers() == providers
 
 
 def test_a_run_on_the_device_copies_nothing(relu: ort.InferenceSession) -> None:
@@ -165,6 +192,23 @@ def test_a_run_on_the_device_copies_nothing(relu: ort.InferenceSession) -> None:
     np.testing.assert_array_equal(result.numpy(), np.maximum(X, 0) - W)
     np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], np.maximum(X, 0) - W)
     np.testing.assert_array_equal(value.numpy(), X)
+
+
+def test_outputs_go_to_the_device_after_a_fallback_too() -> None:
+    with session(RELU) as made:
+        lose_device(made)
+        place, binding = on_device(W), made.io_binding()
+        binding.bind_ortvalue_input("x", on_device(X))
+        for bind in (
+            lambda: binding.bind_output("y", "opencl", 0),
+            lambda: binding.bind_ortvalue_output("y", place),
+        ):
+            bind()
+            made.run_with_iobinding(binding)
+            (result,) = binding.get_outputs()
+            assert result.device_name() == "opencl"
+            np.testing.assert_array_equal(result.numpy(), np.maximum(X, 0) - W)
+        assert result.data_ptr() == place.data_ptr()
 
 
 def test_host_and_device_may_be_mixed(relu: ort.InferenceSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,6 +185,48 @@ def test_what_cannot_be_shared_is_refused(context: Any, queue: Any) -> None:
         from_opencl(queue, [1], np.float32)
     with pytest.raises(ort.InvalidArgument, match="in memory of cpu is not in that of an OpenCL"):
         ort.OrtValue.ortvalue_from_numpy(X).opencl()
+
+
+def test_a_session_that_fell_back_binds_outputs_in_its_own_context(queue: Any) -> None:
+    """The program's queue reads them there, as it did before the device failed."""
+    with ort.InferenceSession(model(), providers=[(NAME, {"command_queue": queue})]) as made:
+        with pytest.warns(UserWarning, match="The session goes on with: CPUExecutionProvider"):
+            made._fall_back_after(ort.EPFail("as if a run failed"), made._present().prepared)
+        assert made.get_providers() == ["CPUExecutionProvider"]
+        binding = made.io_binding()
+        x = cl_array.to_device(queue, X)
+        binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_opencl(x))
+        binding.bind_output("y", "opencl", 0)
+        made.run_with_iobinding(binding)
+        y = binding.get_outputs()[0].opencl(queue)
+        np.testing.assert_allclose(y.get(), EXPECTED, rtol=1e-5, atol=1e-6)
+
+
+def test_objects_of_pyopencl_of_another_class_are_refused(context: Any, queue: Any) -> None:
+    """Their handles would be read as one of the other class, which ends the process."""
+    device = context.devices[0]
+    for key, value, expected in (
+        ("command_queue", device, "a pyopencl.CommandQueue or its int_ptr as a number"),
+        ("command_queue", context, "a pyopencl.CommandQueue or its int_ptr as a number"),
+        ("context", queue, "a pyopencl.Context or its int_ptr as a number"),
+        ("device", device, "a text or a number"),
+    ):
+        options = {key: value}
+        found = (
+            rf"{key} is a pyopencl\S*\.{type(value).__name__} .* expected {re.escape(expected)}$"
+        )
+        for fallback in (0, 1):
+            with pytest.raises(ort.InvalidArgument, match=found):
+                ort.InferenceSession(model(), providers=[(NAME, options)], enable_fallback=fallback)
+        with pytest.raises(ort.InvalidArgument, match=found):
+            ort.InferenceSession(model(), providers=[NAME], provider_options=[options])
+
+
+def test_queues_of_a_subclass_are_accepted(context: Any) -> None:
+    subclass = type("Queue", (cl.CommandQueue,), {})
+    options = {"command_queue": subclass(context)}
+    with ort.InferenceSession(model(), providers=[(NAME, options)], enable_fallback=0) as made:
+        np.testing.assert_allclose(made.run(None, {"x": X})[0], EXPECTED, rtol=1e-5, atol=1e-6)
 
 
 def test_options_that_are_no_objects_of_opencl_are_refused(context: Any, queue: Any) -> None:

@@ -307,9 +307,28 @@ def test_what_does_not_fit_is_refused_before_anything_is_allocated(kind: str, de
 
 def test_a_released_tensor_says_so() -> None:
     value = on_device("gpu")
+    other = on_device("gpu")
     tensor_of(value).release()
-    with pytest.raises(ort.EPFail, match=r"float32\[4, 6\] is used after its release"):
+    with pytest.raises(ort.InvalidArgument, match=r"float32\[4, 6\] is used after its release"):
         value.numpy()
+    for pair in ([value], [other]), ([other], [value]):
+        with pytest.raises(ort.InvalidArgument, match="is used after its release"):
+            ort.copy_tensors(*pair)
+
+
+@pytest.mark.parametrize("end", ["input", "output"])
+def test_a_run_with_a_released_tensor_does_not_fall_back(end: str) -> None:
+    made, value = session_on("GPU.0"), on_device("gpu")
+    made.enable_fallback()
+    providers, binding = made.get_providers(), made.io_binding()
+    binding.bind_ortvalue_input("x", on_device("gpu"))
+    binding.bind_ortvalue_output("y", on_device("gpu"))
+    getattr(binding, f"bind_ortvalue_{end}")("xy"[end == "output"], value)
+    tensor_of(value).release()
+    for _ in range(2):
+        with pytest.raises(ort.InvalidArgument, match="is used after its release"):
+            made.run_with_iobinding(binding)
+    assert made.get_providers() == providers
 
 
 def test_a_value_without_elements_has_no_memory() -> None:
