@@ -21,6 +21,7 @@ from ort_lite.cli.device_choice import (
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
 from ort_lite.cpu_baseline import baseline_problem
+from ort_lite.numpy_baseline import numpy_problem
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ def _version(package: str) -> str:
 
 def _package(name: str, extra: str) -> Check:
     installed = _version(name)
+    problem = numpy_problem(installed) if installed and name == "numpy" else ""
+    if problem:
+        return Check(name=name, state=State.BROKEN, found=installed, fix=problem)
     if installed:
         return Check(name=name, state=State.OK, found=installed)
     return Check(
