@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
+from eps.opencl.compile.decoder_op import BlockMatMul
 from eps.opencl.compile.expression import (
     Arg,
     Expr,
@@ -16,7 +17,6 @@ from eps.opencl.compile.expression import (
     substitute,
 )
 from eps.opencl.compile.ir import (
-    BlockMatMul,
     Convolution,
     Epilogue,
     IrTensor,

@@ -11,18 +11,15 @@ from collections import defaultdict
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.custom_op import CustomOp
+from eps.opencl.compile.decoder_op import BlockGather, BlockMatMul, CacheAppend, GroupAttention
 from eps.opencl.compile.expert_op import ExpertMatMul
 from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.half_op import HalfCast
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
     Alias,
-    BlockGather,
-    BlockMatMul,
-    CacheAppend,
     Concat,
     Convolution,
-    GroupAttention,
     IrTensor,
     KernelGraph,
     LayerNorm,

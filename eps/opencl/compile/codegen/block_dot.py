@@ -27,7 +27,7 @@ from eps.opencl.compile.codegen.spread import SMALLEST_TASK
 
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.pack_blocks import BlockSizes
-    from eps.opencl.compile.ir import BlockMatMul
+    from eps.opencl.compile.decoder_op import BlockMatMul
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 

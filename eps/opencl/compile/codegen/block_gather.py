@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eps.opencl.compile.codegen.kernel import Code, Kernel
 from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
-from eps.opencl.compile.ir import BlockGather
+from eps.opencl.compile.decoder_op import BlockGather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,8 +15,8 @@ from eps.opencl.compile.codegen.kernel import Kernel, floats, load, share_evenly
 from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.decoder_op import BlockMatMul
 from eps.opencl.compile.expression import vector_type
-from eps.opencl.compile.ir import BlockMatMul
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

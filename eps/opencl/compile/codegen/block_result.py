@@ -9,7 +9,7 @@ from eps.opencl.compile.expression import Arg
 
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Code
-    from eps.opencl.compile.ir import BlockMatMul
+    from eps.opencl.compile.decoder_op import BlockMatMul
     from eps.opencl.compile.layout import PlacedOp
 
 

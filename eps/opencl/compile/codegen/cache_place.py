@@ -8,7 +8,7 @@ from eps.opencl.compile.codegen.kernel import offset_of
 
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Code
-    from eps.opencl.compile.ir import CachePlace
+    from eps.opencl.compile.decoder_op import CachePlace
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 

@@ -27,8 +27,8 @@ from eps.opencl.compile.codegen.prompt_attention import (
     takes_prompts,
 )
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.decoder_op import CacheAppend, GroupAttention
 from eps.opencl.compile.element_types import HALF
-from eps.opencl.compile.ir import CacheAppend, GroupAttention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

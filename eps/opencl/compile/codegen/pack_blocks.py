@@ -21,8 +21,8 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
+    from eps.opencl.compile.decoder_op import BlockGather, BlockMatMul
     from eps.opencl.compile.expert_op import ExpertMatMul
-    from eps.opencl.compile.ir import BlockGather, BlockMatMul
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 

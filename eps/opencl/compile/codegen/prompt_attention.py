@@ -27,7 +27,7 @@ from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.element_types import HALF
 
 if TYPE_CHECKING:
-    from eps.opencl.compile.ir import GroupAttention
+    from eps.opencl.compile.decoder_op import GroupAttention
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 

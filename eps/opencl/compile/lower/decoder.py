@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.compile.element_types import HALF
-from eps.opencl.compile.ir import (
+from eps.opencl.compile.decoder_op import (
     BlockGather,
     BlockMatMul,
     CacheAppend,
     CachePlace,
     GroupAttention,
-    IrTensor,
-    Unsupported,
 )
+from eps.opencl.compile.element_types import HALF
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, cast_half, constant, normal_axis
 from eps.opencl.compile.lower.shape import slice_tensor
 
