@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from ort_lite.status import Fail
+
 LEAST_NUMPY = "2.1"
 """As in pyproject.toml; pip may install an older one later, for another package."""
+
+
+def require_numpy() -> None:
+    """Refuse a numpy that is too old; imports it.
+
+    Raises:
+        Fail: It is.
+    """
+    import numpy as np  # noqa: PLC0415 - lazy: reload
+
+    problem = numpy_problem(np.__version__)
+    if problem:
+        raise Fail(problem)
 
 
 def numpy_problem(version: str) -> str:

@@ -7,7 +7,7 @@ import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ort_lite.ep import EPFail, Fail, InvalidArgument
+from ort_lite.ep import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,6 @@ class _Factory:
         Raises:
             InvalidArgument: A number of threads that is none.
             EPFail: The CPU lacks instructions that numpy needs.
-            Fail: numpy is too old, for all of ort_lite: no session goes on without this EP then.
         """
         threads = options.get(_THREADS, "0")
         if not (threads.isascii() and threads.isdigit()):
@@ -72,14 +71,6 @@ class _Factory:
             problem = baseline_problem()
             if problem:
                 raise EPFail(f"{self.name}: {problem}")
-        import numpy as np
-
-        if not hasattr(np, "unstack"):  # of 2.1: a look at each start, as above
-            from ort_lite.ep import numpy_problem
-
-            problem = numpy_problem(np.__version__)
-            if problem:
-                raise Fail(problem)
         from eps.cpu.provider import CPUExecutionProvider
 
         return CPUExecutionProvider(threads=int(threads))

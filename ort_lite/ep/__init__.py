@@ -51,7 +51,6 @@ _HOMES = {
         "start_module",
     ),
     "ort_lite.cpu_baseline": ("baseline_problem",),
-    "ort_lite.numpy_baseline": ("numpy_problem",),
     "ort_lite.machine_name": ("machine_name",),
     "ort_lite.ep.body_runs": ("SupportsBodyRuns",),
     "ort_lite.ep.device_streams": ("DeviceStream", "SupportsStreams"),
@@ -308,7 +307,6 @@ if TYPE_CHECKING:
     from ort_lite.model.type_text import element_text as element_text
     from ort_lite.model.type_text import type_text as type_text
     from ort_lite.model_cache.user_folder import user_cache_folder as user_cache_folder
-    from ort_lite.numpy_baseline import numpy_problem as numpy_problem
     from ort_lite.planning.node_work import estimate_run as estimate_run
     from ort_lite.session_log import get_logger as get_logger
     from ort_lite.session_log import verbose_level as verbose_level

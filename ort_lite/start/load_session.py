@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -137,6 +138,7 @@ class SessionLoader:
                 model, job, no_job = _load_model(source, request, in_background=in_background)
             undo.callback(model.prepared.release)
             signature = model.prepared.signature(model.loaded.model.graph.initializers)
+            _refuse_old_numpy()
             model = replace(model, origin=source.stamps())
             undo.pop_all()
         if early is not None:
@@ -263,6 +265,18 @@ def _is_to_be_placed(source: ModelSource) -> bool:
 
     model = source.load_plain().model
     return model.kernel_types is None and not has_context_nodes(model.graph)
+
+
+def _refuse_old_numpy() -> None:
+    """Refuse a numpy that is too old; it is imported by now.
+
+    Raises:
+        Fail: It is.
+    """
+    if not hasattr(sys.modules["numpy"], "unstack"):  # of 2.1, without another module
+        from ort_lite.numpy_baseline import require_numpy  # noqa: PLC0415 - lazy: rare
+
+        require_numpy()
 
 
 def _is_context(source: ModelSource) -> bool:

@@ -308,8 +308,15 @@ def compile_model(
 
 
 def transform_model(model: Model, request: LoadRequest) -> TransformedGraph:
-    """The graph with its types, after the transformations of a session."""
+    """The graph with its types, after the transformations of a session.
+
+    Raises:
+        Fail: numpy is too old.
+    """
+    from ort_lite.numpy_baseline import require_numpy  # noqa: PLC0415 - lazy: reload
+
     with request.clock.phase("transform"):
+        require_numpy()
         return _transform(model, request)
 
 

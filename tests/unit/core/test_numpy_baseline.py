@@ -25,7 +25,6 @@ PROBLEM = r"numpy 1\.26\.4 is installed, and ort_lite needs 2\.1 or newer: pip i
 def old_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     version_of = metadata.version
     monkeypatch.setattr(np, "__version__", "1.26.4")
-    monkeypatch.delattr(np, "unstack")
     monkeypatch.setattr(
         metadata, "version", lambda name: "1.26.4" if name == "numpy" else version_of(name)
     )
@@ -46,12 +45,6 @@ def test_newer_releases_are_no_problem(version: str) -> None:
     assert numpy_problem(version) == ""
 
 
-def test_least_numpy_has_what_a_start_looks_for() -> None:
-    """numpy.unstack is of 2.1.0, and the numpy of these tests is not older."""
-    assert numpy_problem(np.__version__) == ""
-    assert hasattr(np, "unstack")
-
-
 @pytest.mark.usefixtures("old_numpy")
 @pytest.mark.parametrize(
     "providers", [None, ["CPUExecutionProvider"], ["OpenVINOExecutionProvider"]]
@@ -59,6 +52,22 @@ def test_least_numpy_has_what_a_start_looks_for() -> None:
 def test_a_session_is_refused(providers: list[str] | None) -> None:
     with pytest.raises(ort.Fail, match=PROBLEM):
         ort.InferenceSession(RELU, providers=providers)
+
+
+def test_least_numpy_has_what_a_reload_looks_for() -> None:
+    """numpy.unstack is of 2.1.0, and the numpy of these tests is not older."""
+    assert numpy_problem(np.__version__) == ""
+    assert hasattr(np, "unstack")
+
+
+def test_a_reload_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options, path = ort.SessionOptions(), tmp_path / "context.onnx"
+    options.add_provider("OpenVINOExecutionProvider", {})
+    ort.ModelCompiler(options, RELU).compile_to_file(str(path))
+    monkeypatch.setattr(np, "__version__", "1.26.4")
+    monkeypatch.delattr(np, "unstack")
+    with pytest.raises(ort.Fail, match=PROBLEM):
+        ort.InferenceSession(path, providers=["OpenVINOExecutionProvider"])
 
 
 @pytest.mark.usefixtures("old_numpy")
