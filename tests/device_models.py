@@ -1,4 +1,4 @@
-"""Many small nodes in one model, run on an OpenCL device and by onnxruntime."""
+"""Many small nodes in one model, run on a device and by onnxruntime."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ OPSETS = {"": 21, "com.microsoft": 1}
 class NodeSet:
     """Independent nodes; each gets inputs of its own."""
 
-    def __init__(self, opset: int = OPSETS[""]) -> None:
-        """Of an opset of ai.onnx."""
+    def __init__(self, opset: int = OPSETS[""], provider: str = OPENCL) -> None:
+        """Of an opset of ai.onnx, for an execution provider."""
+        self.provider = provider
         imports = [helper.make_opsetid(d, opset if not d else v) for d, v in OPSETS.items()]
         graph = helper.make_graph([], "nodes", [], [])
         self.model = helper.make_model(graph, opset_imports=imports, ir_version=10)
@@ -68,7 +69,7 @@ class NodeSet:
         """The reason for each node that does not run on the device."""
         with self._session() as session:
             nodes = [n for p in session.explain().partitions for n in p.nodes]
-        return {n.name: n.refusals.get(OPENCL, "") for n in nodes if n.ep != OPENCL}
+        return {n.name: n.refusals.get(self.provider, "") for n in nodes if n.ep != self.provider}
 
     def run(self, platform: str = "") -> list[Any]:
         """What the device gives; every node is on it."""
@@ -82,7 +83,7 @@ class NodeSet:
         """The same with options of the EP."""
         with self._session(provider_options) as session:
             nodes = [n for p in session.explain().partitions for n in p.nodes]
-            assert {n.name: n.refusals for n in nodes if n.ep != OPENCL} == {}
+            assert {n.name: n.refusals for n in nodes if n.ep != self.provider} == {}
             found = session.run(None, self.feeds)
             for _ in range(times - 1):
                 for again, first in zip(session.run(None, self.feeds), found, strict=True):
@@ -122,5 +123,5 @@ class NodeSet:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.add_session_config_entry("session.placement", "all")
-        providers = [(OPENCL, provider_options or {}), "CPUExecutionProvider"]
+        providers = [(self.provider, provider_options or {}), "CPUExecutionProvider"]
         return ort.InferenceSession(self._bytes(), options, providers=providers)

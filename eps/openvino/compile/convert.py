@@ -13,7 +13,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.temporary_files import temporary_folder
-from eps.openvino.compile.rewrite import QUANTIZATION, rewrite_partition
+from eps.openvino.compile.rewrite import EXPERTS, QUANTIZATION, rewrite_partition
 from eps.openvino.compile.rotations import keep_rotations, may_rotate
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
@@ -108,6 +108,10 @@ def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) 
         from eps.openvino.compile.reductions import keep_apart  # noqa: PLC0415 - lazy: rare
 
         keep_apart(converted)
+    if any(node.op_type in EXPERTS for node in graph.nodes):
+        from eps.openvino.compile.experts import keep_order  # noqa: PLC0415 - lazy: rare
+
+        keep_order(converted)
     if may_rotate(graph):
         keep_rotations(converted)
     return converted

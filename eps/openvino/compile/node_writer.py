@@ -42,6 +42,14 @@ class NodeWriter:
         self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
         return output
 
+    def add_contrib(self, op_type: str, *inputs: str, **attributes: float) -> str:
+        """A node of com.microsoft with one output; the name of that."""
+        output = self._find_name(op_type)
+        fields = {key: _attribute(key, value) for key, value in attributes.items()}
+        node = Node(op_type, inputs, (output,), domain="com.microsoft", attributes=fields)
+        self.nodes.append(node)
+        return output
+
     def add_many(
         self, op_type: str, *inputs: str, count: int, **attributes: float | tuple[int, ...]
     ) -> tuple[str, ...]:
@@ -73,6 +81,12 @@ class NodeWriter:
             name = self._constants[key] = self._find_name("constant")
             self.initializers[name] = Tensor(name, kind, dims, memoryview(data))
         return self._constants[key]
+
+    def large_constant(self, kind: int, dims: tuple[int, ...], data: memoryview) -> str:
+        """As `constant`, for data that is neither copied nor compared with that of others."""
+        name = self._find_name("constant")
+        self.initializers[name] = Tensor(name, kind, dims, data)
+        return name
 
     def _find_name(self, base: str) -> str:
         number = len(self._taken)

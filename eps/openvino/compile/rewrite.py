@@ -15,6 +15,7 @@ QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = ("QLinear", "QGemm")
 GATHER = "Gather"
 GROUP_ATTENTION = "GroupQueryAttention"
+EXPERTS = ("MoE", "QMoE")
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -73,12 +74,8 @@ def rewrite_partition(
         written = write_out_forms(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own wraps or is missing")
         definition = written
-    if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
-        from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare
-
-        written = write_out_attention(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
-        definition = written
+    definition, lines = _write_out_decoder(definition, graph)
+    notes += lines
     if any(node.op_type == EINSUM for node in graph.nodes):
         from eps.openvino.compile.einsum import write_out_einsum  # noqa: PLC0415 - lazy: rare
 
@@ -97,6 +94,24 @@ def rewrite_partition(
         notes += lines
     definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
     return Rewritten(definition, quotients, (*notes, *lines))
+
+
+def _write_out_decoder(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Attention and experts of language models in operators of ai.onnx; with notes."""
+    notes: list[str] = []
+    if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
+        from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_attention(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
+        definition = written
+    if any(node.op_type in EXPERTS for node in graph.nodes):
+        from eps.openvino.compile.experts import write_out_experts  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_experts(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO has no such operator")
+        definition = written
+    return definition, notes
 
 
 def _rewrite_gates(kind: str, definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:

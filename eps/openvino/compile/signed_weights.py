@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ort_lite.ep import Graph
 
-PRODUCT = "MatMulNBits"
+PRODUCTS = ("MatMulNBits", "QMoE")
 MIDDLE = 8
 """The zero point whose subtraction makes a number with a sign of a nibble."""
 SIGNS = 0x88
@@ -28,7 +28,7 @@ SIGNS = 0x88
 
 def has_products(graph: Graph) -> bool:
     """Whether a partition multiplies with weights of few bits."""
-    return any(node.op_type == PRODUCT for node in graph.nodes)
+    return any(node.op_type in PRODUCTS for node in graph.nodes)
 
 
 def sign_weights(model: openvino.Model) -> None:

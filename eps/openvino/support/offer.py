@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.support.conditions import CONDITIONS, WRONG
+from eps.openvino.support.experts import DOMAIN as EXPERTS_DOMAIN
+from eps.openvino.support.experts import PROJECTIONS
 from eps.openvino.support.integers import integer_problem
 from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
@@ -113,6 +115,8 @@ def _npu_problem(facts: NodeFacts, table: NpuTable) -> str:
 def _quotient_problem(facts: NodeFacts) -> str:
     """Written out for a CPU (compile/exact_quotients.py); elsewhere steps are off by one."""
     if is_quantised_form(facts) or is_quantised_product(facts.graph, facts.node):
+        return f"OpenVINO: {facts.node.op_type} is written out for CPUs alone"
+    if facts.node.domain == EXPERTS_DOMAIN and facts.node.op_type in PROJECTIONS:
         return f"OpenVINO: {facts.node.op_type} is written out for CPUs alone"
     if facts.node.domain or facts.node.op_type != "DynamicQuantizeLinear":
         return ""

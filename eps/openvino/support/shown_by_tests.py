@@ -11,6 +11,7 @@ from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.group_attention import find_head_size
 from eps.openvino.support.einsum_forms import OLDEST_OPSET as OLDEST_EINSUM
 from eps.openvino.support.einsum_forms import read_einsum
+from eps.openvino.support.experts import experts_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,6 +83,8 @@ def _check_einsum(facts: NodeFacts) -> str:
 SHOWN_BY_TESTS: Mapping[tuple[str, str], Callable[[NodeFacts], str]] = {
     ("com.microsoft", "GroupQueryAttention"): _check_attention,
     ("com.microsoft", "GatherBlockQuantized"): _check_rows,
+    ("com.microsoft", "MoE"): experts_problem,
+    ("com.microsoft", "QMoE"): experts_problem,
     ("", "Einsum"): _check_einsum,
     ("", "SimplifiedLayerNormalization"): lambda _: "",
 }
