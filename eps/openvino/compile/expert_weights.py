@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class ExpertWeights:
     """Weights [experts, N, K] of floats, or [experts, N, K * bits / 8] of bytes.
 
+    Scales and biases of float16 become float32 one expert at a time.
+
     Attributes:
         scales: [experts, N, blocks]; None for floats.
         zeros: Zero points, packed along blocks; None for the middle of the range.
@@ -104,6 +106,8 @@ def _spread_zeros(packed: Array, shape: tuple[int, ...], bits: int, blocks: int)
 
 
 def _constant(writer: NodeWriter, array: Array) -> str:
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
     kind = DataType.UINT8 if array.dtype == np.uint8 else DataType.FLOAT
     data: Array = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return writer.large_constant(kind, array.shape, data.data)

@@ -12,7 +12,7 @@ from math import inf, isinf, pi, sqrt
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
-from ctx_formats.onnx_model import AttributeType, DataType
+from ctx_formats.onnx_model import AttributeType, DataType, TensorType
 from eps.openvino.compile.expert_weights import read_weights
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.support.experts import DOMAIN, PROJECTIONS, SHARES
@@ -87,6 +87,8 @@ class _Experts:
     def __init__(self, node: Node, graph: Graph, writer: NodeWriter) -> None:
         self._node, self._writer = node, writer
         self._inputs = (*node.inputs, *("",) * (SHARES + 1 - len(node.inputs)))
+        tokens = graph.type_of(node.inputs[_TOKENS])
+        self._half = isinstance(tokens, TensorType) and tokens.elem_type == DataType.FLOAT16
         self._top = self._integer("k", 1)
         shared = self._integer("expert_weight_bits", 4)
         self._weights = [
@@ -110,25 +112,34 @@ class _Experts:
         w = self._writer
         experts, shares = self._choose()
         pairs = self._sort(experts)
-        tokens = w.add("Reshape", self._inputs[_TOKENS], w.integers(-1, self._hidden))
+        whole = self._widen(self._inputs[_TOKENS])
+        tokens = w.add("Reshape", whole, w.integers(-1, self._hidden))
         gated = self._activate(self._project(w.add("Gather", tokens, pairs.rows), pairs, 0))
         results = w.add("Gather", self._project(gated, pairs, 1), pairs.places)
         parts = w.add("Reshape", results, w.integers(-1, self._top, self._hidden))
         weighted = w.add("Mul", parts, w.add("Unsqueeze", shares, w.integers(2)))
         mixed = w.add("ReduceSum", weighted, w.integers(1), keepdims=0)
-        shape = w.add("Shape", self._inputs[_TOKENS])
-        w.add("Reshape", mixed, shape, output=self._node.outputs[0])
+        shape, output = w.add("Shape", self._inputs[_TOKENS]), self._node.outputs[0]
+        if self._half:
+            mixed = w.add("Cast", mixed, to=DataType.FLOAT16)
+        w.add("Reshape", mixed, shape, output=output)
+
+    def _widen(self, x: str) -> str:
+        """A float16 value in float32, in which everything is computed."""
+        return self._writer.add("Cast", x, to=DataType.FLOAT) if self._half else x
 
     def _choose(self) -> tuple[str, str]:
         """Experts [tokens, top] of each token and their shares; of equal scores the last expert."""
-        w, scores, last = self._writer, self._inputs[_SCORES], self._count - 1
+        w, last = self._writer, self._count - 1
+        scores = self._widen(self._inputs[_SCORES])
         turned = w.add("Gather", scores, w.integers(*range(last, -1, -1)), axis=1)
         best, places = w.add_many("TopK", turned, w.integers(self._top), count=2, axis=1)
         experts = w.add("Sub", w.integers(last), places)
         if self._node.op_type == "QMoE" and not self._inputs[SHARES]:
             shares = w.add("Softmax", best, axis=1)  # whether they are to be normalised or not
         else:
-            of_all = self._inputs[SHARES] or w.add("Softmax", scores, axis=1)
+            mixing = self._inputs[SHARES]
+            of_all = self._widen(mixing) if mixing else w.add("Softmax", scores, axis=1)
             shares = w.add("GatherElements", of_all, experts, axis=1)
             if self._integer("normalize_routing_weights", 0):
                 shares = w.add("Div", shares, w.add("ReduceSum", shares, w.integers(1)))

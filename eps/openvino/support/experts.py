@@ -37,6 +37,11 @@ PROJECTIONS: Mapping[str, tuple[Places, Places]] = {
     "MoE": (Places(2, 3), Places(4, 5)),
     "QMoE": (Places(2, 4, 3, 11), Places(5, 7, 6, 12)),
 }
+FLOAT_TYPES: Mapping[str, tuple[set[int], ...]] = {
+    "MoE": ({DataType.FLOAT},),
+    "QMoE": ({DataType.FLOAT}, {DataType.FLOAT16}),
+}
+"""Of tokens and scores."""
 _OTHERS: Mapping[str, tuple[int, ...]] = {
     "MoE": (6, 7),
     "QMoE": (8, 9, 10, 13, *range(15, 21)),
@@ -61,8 +66,8 @@ def experts_problem(facts: NodeFacts) -> str:
     if is_gated and facts.number("swiglu_fusion", 0) not in (1, 2):
         return f"{name} with gates that are a third projection is not written out"
     floats = (0, 1, SHARES) if facts.has_input(SHARES) else (0, 1)
-    if any(facts.elem_type(place) != DataType.FLOAT for place in floats):
-        return f"{name} is written out for float32"
+    if {facts.elem_type(place) for place in floats} not in FLOAT_TYPES[name]:
+        return f"{name} of these element types is not written out"
     return _size_problem(facts, is_gated=is_gated)
 
 
@@ -92,19 +97,20 @@ def _size_problem(facts: NodeFacts, *, is_gated: bool) -> str:
 
 def _constant_problem(facts: NodeFacts, places: Places) -> str:
     """Why weights and what belongs to them cannot be read when compiling."""
+    floats = (DataType.FLOAT, DataType.FLOAT16) if places.scales else (DataType.FLOAT,)
     types = {
-        places.weights: DataType.UINT8 if places.scales else DataType.FLOAT,
-        places.scales: DataType.FLOAT,
-        places.zeros: DataType.UINT8,
-        places.bias: DataType.FLOAT,
+        places.weights: (DataType.UINT8,) if places.scales else floats,
+        places.scales: floats,
+        places.zeros: (DataType.UINT8,),
+        places.bias: floats,
     }
     needed = (places.weights, places.scales)
-    for place, elem_type in types.items():
+    for place, kinds in types.items():
         if place and (facts.has_input(place) or place in needed):
             tensor = facts.constant(place)
-            if tensor is None or tensor.data_type != elem_type:
-                kind = DataType(elem_type).name.lower()
-                return f"input {place} of {facts.node.op_type} is not a constant of {kind}"
+            if tensor is None or tensor.data_type not in kinds:
+                names = " or ".join(kind.name.lower() for kind in kinds)
+                return f"input {place} of {facts.node.op_type} is not a constant of {names}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -215,13 +216,15 @@ def refusal_of(nodes: NodeSet) -> str:
     return reason
 
 
-def test_a_decoder_with_experts_is_one_partition(tmp_path: Path) -> None:
-    path = make_decoder(tmp_path, DECODER)
+@pytest.mark.parametrize("half", [False, True])
+def test_a_decoder_with_experts_is_one_partition(tmp_path: Path, *, half: bool) -> None:
+    shape = replace(DECODER, half=half)
+    path = make_decoder(tmp_path, shape)
     with ort.InferenceSession(path, providers=OPENCL) as session:
         (partition,) = session.explain().partitions
         assert {node.ep for node in partition.nodes} == set(OPENCL)
         assert "QMoE" in {node.op_type for node in partition.nodes}
-        assert_close(run_steps(session, DECODER), run_in_onnxruntime(path, DECODER))
+        assert_close(run_steps(session, shape), run_in_onnxruntime(path, shape))
 
 
 @pytest.mark.parametrize("tokens", [1, 12])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +148,21 @@ def test_only_the_weights_of_chosen_experts_are_read(tokens: int) -> None:
     check(nodes, {})
 
 
+def test_experts_in_float16() -> None:
+    """Computed in float32, as onnxruntime does, and rounded once."""
+    nodes = node_set()
+    for bits, block, mixing in ((4, 32, False), (8, 0, True)):
+        inputs = draw_experts(bits=bits, block=block, bias=True, zeros=True, mixing=mixing)
+        halves = [
+            value.astype(np.float16) if value is not None and value.dtype == np.float32 else value
+            for value in inputs
+        ]
+        add_blocks(nodes, block, halves, k=2, expert_weight_bits=bits, activation_type="silu")
+    for mine, theirs in zip(nodes.run_with({}), nodes.run_elsewhere(), strict=True):
+        assert mine.dtype == np.float16
+        np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
+
+
 def test_an_expert_of_all_tokens_and_one_of_none() -> None:
     nodes = node_set()
     inputs = draw_experts((40, 4, 64, 96), bias=True)
@@ -191,7 +207,7 @@ DECLINED = [
     ({}, {8: 2}, (), "three projections"),
     ({}, {15: 3}, (), "with scales of floats"),
     ({}, {}, (2,), "input 2 of QMoE is not a constant of uint8"),
-    ({}, {}, (6,), "input 6 of QMoE is not a constant of float"),
+    ({}, {}, (6,), "input 6 of QMoE is not a constant of float or float16"),
 ]
 
 
@@ -238,13 +254,15 @@ def test_devices_other_than_cpus_decline_it() -> None:
     assert "written out for CPUs alone" in offer(nodes, exact=False).refused[0]
 
 
-def test_a_decoder_with_experts_is_one_partition(tmp_path: Path) -> None:
-    path = make_decoder(tmp_path, DECODER)
+@pytest.mark.parametrize("half", [False, True])
+def test_a_decoder_with_experts_is_one_partition(tmp_path: Path, *, half: bool) -> None:
+    shape = replace(DECODER, half=half)
+    path = make_decoder(tmp_path, shape)
     with ort.InferenceSession(path, providers=[OPENVINO]) as session:
         (partition,) = session.explain().partitions
         assert {node.ep for node in partition.nodes} == {OPENVINO}
         assert "QMoE" in {node.op_type for node in partition.nodes}
-        assert_close(run_steps(session, DECODER), run_in_onnxruntime(path, DECODER))
+        assert_close(run_steps(session, shape), run_in_onnxruntime(path, shape))
 
 
 @pytest.mark.parametrize("tokens", [1, 12])
