@@ -46,6 +46,8 @@ CPU = Target(
     winograd=True,
 )
 """A CPU with registers of eight floats, whose kernels have work-items that work alone."""
+QUADS = replace(CPU, vector=16, quad_sums="OL_VNNI_NAME", multiplies_pairs=True)
+"""A CPU with AVX-512 VNNI."""
 GPU = Target(
     vector=4,
     accumulators=8,
@@ -170,16 +172,20 @@ CASES = {
             hidden_size=16,
         )
     ),
-    "lstm_quantised": Case(
-        _node(
-            *("DynamicQuantizeLSTM", _zeros(5, 2, 8), _zeros(1, 8, 64, dtype="int8")),
-            *(_zeros(1, 16, 64, dtype="int8"), None, None, None, None, None),
-            *(np.ones(1, np.float32), np.zeros(1, np.int8)) * 2,
-            fixed=(1, 2, 8, 9, 10, 11),
-            hidden_size=16,
-            domain="com.microsoft",
+    **{
+        f"lstm_quantised{name}": Case(
+            _node(
+                *("DynamicQuantizeLSTM", _zeros(5, batch, 8), _zeros(1, 8, 64, dtype="int8")),
+                *(_zeros(1, 16, 64, dtype="int8"), None, None, None, None, None),
+                *(np.ones(1, np.float32), np.zeros(1, np.int8)) * 2,
+                fixed=(1, 2, 8, 9, 10, 11),
+                hidden_size=16,
+                domain="com.microsoft",
+            ),
+            target,
         )
-    ),
+        for name, batch, target in (("", 2, CPU), ("_rest", 6, CPU), ("_quads", 5, QUADS))
+    },
     **{
         f"weights_4bit{name}": Case(
             _node(
@@ -221,7 +227,7 @@ CASES = {
                 accuracy_level=4,
                 domain="com.microsoft",
             ),
-            replace(CPU, vector=16, quad_sums="OL_VNNI_NAME", multiplies_pairs=True),
+            QUADS,
         )
         for name, rows in (("", 1), ("_rows", 10))
     },

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from device_models import NodeSet
+from quantised_lstms import add_lstm
 from system_limits import WINDOWS
 
 from ctx_formats.lean_dataclass import replace
@@ -102,6 +103,19 @@ def test_products_of_integers_are_exact_with_vnni_and_without(
     for answers in answer_in_both_forms(nodes, options, monkeypatch):
         for mine, theirs in zip(answers, right, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_states_of_an_lstm_are_equal_to_the_bit_with_vnni_and_without(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = NodeSet()
+    for sizes, given in (
+        ((7, 1, 8, 48), "bhc"), ((5, 6, 3, 37), "bhz"), ((3, 9, 5, 100), "b"), ((2, 4, 1, 1), "h"),
+    ):  # fmt: skip
+        add_lstm(nodes, sizes, given, direction="bidirectional")
+    for mine, theirs in zip(*answer_in_both_forms(nodes, options, monkeypatch), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 class DriverPlatform(Platform):

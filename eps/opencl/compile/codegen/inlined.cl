@@ -19,6 +19,8 @@
   OL_TYPE(char, V, 1)                                                                             \
   OL_TYPE(uchar, V, 1)                                                                            \
   OL_MEMORY(float, V, __private)                                                                  \
+  OL_MEMORY(short, V, __private)                                                                  \
+  OL_MEMORY(uchar, V, __private)                                                                  \
   OL_INLINE float##V ol_fmax(float##V a, float##V b) { return __builtin_elementwise_max(a, b); }  \
   OL_INLINE float##V ol_fabs(float##V a) { return __builtin_elementwise_abs(a); }                 \
   OL_INLINE float##V ol_rint(float##V a) { return __builtin_elementwise_roundeven(a); }           \

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 PANEL = 8
-"""Vectors of results that one pass over the state accumulates."""
+"""Most vectors of results that one pass over the state accumulates."""
 ACTIVATIONS: Mapping[str, str] = {
     "Sigmoid": "ol_sigmoid({0})",
     "Tanh": "ol_tanh({0})",
@@ -29,7 +29,10 @@ ACTIVATIONS: Mapping[str, str] = {
 
 
 class RecurrenceWriter:
-    """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'."""
+    """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'.
+
+    `panel` is how many vectors of results one pass over the state accumulates.
+    """
 
     def __init__(self, op: Recurrence, step: PlacedOp, target: Target) -> None:
         self.op, self.views, self.y = op, list(step.inputs), step.output
@@ -40,6 +43,7 @@ class RecurrenceWriter:
         while self.hidden % self.vector:
             self.vector //= 2
         self.blocks: list[Storage] = []
+        self.panel = PANEL
 
     @property
     def kind(self) -> str:
@@ -103,7 +107,7 @@ class RecurrenceWriter:
         whole = self._weights()[:, first:last]
         padded = np.zeros((whole.shape[0], self.hidden, count), np.float32)
         padded[:, :, : last - first] = whole.transpose(0, 2, 1)
-        wide = PANEL * self.lanes
+        wide = self.panel * self.lanes
         starts = range(0, count, wide)
         panels = [padded[:, :, s : s + wide] for s in starts]
         packed = np.concatenate([p.reshape(p.shape[0], -1) for p in panels], axis=1)
@@ -131,10 +135,10 @@ class RecurrenceWriter:
 
     def _panels(self, count: int) -> Iterator[tuple[int, int, int]]:
         """Panels of equal width in `count` results: how many, vectors in each, the first result."""
-        wide = PANEL * self.lanes
+        wide = self.panel * self.lanes
         full, rest = divmod(count, wide)
         if full:
-            yield full, PANEL, 0
+            yield full, self.panel, 0
         if rest:
             yield 1, rest // self.lanes, full * wide
 
@@ -181,6 +185,10 @@ class RecurrenceWriter:
 
     def _lstm(self) -> None:
         self._product("h", 0, 4 * self.hidden)
+        self._lstm_units()
+
+    def _lstm_units(self) -> None:
+        """The gates of an LSTM, and its new state, once products with the old one are in `a`."""
         self._units()
         self._let("before", self._private_name("c"))
         self._let("i", self._guard_text(0, self._gate(0) + self._peephole(0, "before")))

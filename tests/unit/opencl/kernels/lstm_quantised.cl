@@ -7,7 +7,7 @@
 // launch 4: pointwise_069b84aace4c(arena[0, +320], arena[5120, +4], arena[5248, +1], arena[2560, +80]), 1 work-items in groups of 1
 // launch 5: integer_8cd4c68d9e21(arena[2560, +80], weight 0, arena[0, +2560]), 4 work-items in groups of 1
 // launch 6: pointwise_b438015c0850(arena[5120, +4], weight 1, arena[0, +2560], arena[5248, +1], weight 2, arena[2560, +2560]), 1 work-items in groups of 1
-// launch 7: quantisedlstm_f02dbb7ed7da(arena[2560, +2560], weight 3, weight 4, weight 1, arena[0, +896]), 1 work-items in groups of 1
+// launch 7: quantisedlstm_29095186763a(arena[2560, +2560], weight 3, weight 4, weight 1, arena[0, +896]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void reduce_ebe5ce9c495a(
@@ -285,7 +285,7 @@ __kernel void pointwise_b438015c0850(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void quantisedlstm_f02dbb7ed7da(
+__kernel void quantisedlstm_29095186763a(
     __global const float* p0,
     __global const short* p1,
     __global const char* p2,
@@ -293,8 +293,8 @@ __kernel void quantisedlstm_f02dbb7ed7da(
     __global float* p4)
 {
   const int d = get_global_id(0);
-  float a[72];
-  int q[8];
+  float a[128];
+  short q[32];
   for (int b = 0; b < 2; ++b) {
     for (int u = 0; u < 16; ++u) {
       p4[d * 32 + b * 16 + u + 160] = 0.0f;
@@ -326,51 +326,69 @@ __kernel void quantisedlstm_f02dbb7ed7da(
     high = most.s6 > high ? most.s6 : high;
     high = most.s7 > high ? most.s7 : high;
     const float scale = ((high > 1e-28f ? high : 1e-28f) - low) / 255.0f;
-    const float top = rint(low / scale) + 255.0f;
-    for (int b = 0; b < 2; ++b) {
-      for (int u = 0; u < 16; u += 8) {
-        const float8 steps = rint(vload8(0, p4 + d * 32 + b * 16 + u + 160) / scale);
-        vstore8(select(steps, (float8)(top), steps > top), 0, a + u);
-      }
-      a[16] = 0.0f;
-      for (int k = 0; k < 8; ++k) {
-        q[k] = ol_pair((int)a[2 * k], (int)a[2 * k + 1]);
-      }
-      for (int p = 0; p < 1; ++p) {
-        __global const char* w = p2 + d * 1024 + 0 + p * 1024;
-        int8 s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
-        for (int k = 0; k < 8; ++k) {
-          const short16 x = as_short16((int8)(q[k]));
-          s0 += ol_madd(x, convert_short16(vload16(0, w + 0)));
-          s1 += ol_madd(x, convert_short16(vload16(0, w + 16)));
-          s2 += ol_madd(x, convert_short16(vload16(0, w + 32)));
-          s3 += ol_madd(x, convert_short16(vload16(0, w + 48)));
-          s4 += ol_madd(x, convert_short16(vload16(0, w + 64)));
-          s5 += ol_madd(x, convert_short16(vload16(0, w + 80)));
-          s6 += ol_madd(x, convert_short16(vload16(0, w + 96)));
-          s7 += ol_madd(x, convert_short16(vload16(0, w + 112)));
-          w += 128;
+    const float bottom = rint(low / scale), top = bottom + 255.0f;
+    for (int first = 0; first < 2; first += 2) {
+      for (int r = 0; r < 2; ++r) {
+        const int b = first + r;
+        for (int u = 0; u < 16; u += 8) {
+          const float8 steps = rint(vload8(0, p4 + d * 32 + b * 16 + u + 160) / scale);
+          vstore8(convert_short8(select(steps, (float8)(top), steps > top)), 0, q + r * 16 + u);
         }
-        vstore8(convert_float8(s0) * (vload8(0, p3 + d * 64 + 0 + p * 64) * scale), 0, a + 0 + p * 64);
-        vstore8(convert_float8(s1) * (vload8(0, p3 + d * 64 + 8 + p * 64) * scale), 0, a + 8 + p * 64);
-        vstore8(convert_float8(s2) * (vload8(0, p3 + d * 64 + 16 + p * 64) * scale), 0, a + 16 + p * 64);
-        vstore8(convert_float8(s3) * (vload8(0, p3 + d * 64 + 24 + p * 64) * scale), 0, a + 24 + p * 64);
-        vstore8(convert_float8(s4) * (vload8(0, p3 + d * 64 + 32 + p * 64) * scale), 0, a + 32 + p * 64);
-        vstore8(convert_float8(s5) * (vload8(0, p3 + d * 64 + 40 + p * 64) * scale), 0, a + 40 + p * 64);
-        vstore8(convert_float8(s6) * (vload8(0, p3 + d * 64 + 48 + p * 64) * scale), 0, a + 48 + p * 64);
-        vstore8(convert_float8(s7) * (vload8(0, p3 + d * 64 + 56 + p * 64) * scale), 0, a + 56 + p * 64);
       }
-      for (int u = 0; u < 16; u += 8) {
-        const float8 before = vload8(0, p4 + d * 32 + b * 16 + u + 192);
-        const float8 i = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u) + vload8(0, a + u)));
-        const float8 f = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 32) + vload8(0, a + u + 32)));
-        const float8 g = ol_tanh((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 48) + vload8(0, a + u + 48)));
-        const float8 cell = f * before + i * g;
-        const float8 o = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 16) + vload8(0, a + u + 16)));
-        const float8 out = o * ol_tanh((cell));
-        vstore8(cell, 0, p4 + d * 32 + b * 16 + u + 192);
-        vstore8(out, 0, p4 + d * 32 + b * 16 + u + 160);
-        vstore8(out, 0, p4 + s * 32 + d * 32 + b * 16 + u);
+      for (int p = 0; p < 2; ++p) {
+        __global const char* w = p2 + d * 1024 + 0 + p * 512;
+        int8 s0_0 = 0;
+        int8 s1_0 = s0_0;
+        int8 s0_1 = 0;
+        int8 s1_1 = s0_1;
+        int8 s0_2 = 0;
+        int8 s1_2 = s0_2;
+        int8 s0_3 = 0;
+        int8 s1_3 = s0_3;
+        for (int k = 0; k < 16; k += 2) {
+          const short16 x0 = as_short16((int8)(as_int(vload2(0, q + k + 0))));
+          const short16 x1 = as_short16((int8)(as_int(vload2(0, q + k + 16))));
+          const short16 w0 = convert_short16(vload16(0, w));
+          s0_0 += ol_madd(x0, w0);
+          s1_0 += ol_madd(x1, w0);
+          const short16 w1 = convert_short16(vload16(1, w));
+          s0_1 += ol_madd(x0, w1);
+          s1_1 += ol_madd(x1, w1);
+          const short16 w2 = convert_short16(vload16(2, w));
+          s0_2 += ol_madd(x0, w2);
+          s1_2 += ol_madd(x1, w2);
+          const short16 w3 = convert_short16(vload16(3, w));
+          s0_3 += ol_madd(x0, w3);
+          s1_3 += ol_madd(x1, w3);
+          w += 64;
+        }
+        const float8 f0 = vload8(0, p3 + d * 64 + 0 + p * 32) * scale;
+        vstore8(convert_float8(s0_0) * f0, 0, a + 0 + p * 32);
+        vstore8(convert_float8(s1_0) * f0, 0, a + 64 + p * 32);
+        const float8 f1 = vload8(0, p3 + d * 64 + 8 + p * 32) * scale;
+        vstore8(convert_float8(s0_1) * f1, 0, a + 8 + p * 32);
+        vstore8(convert_float8(s1_1) * f1, 0, a + 72 + p * 32);
+        const float8 f2 = vload8(0, p3 + d * 64 + 16 + p * 32) * scale;
+        vstore8(convert_float8(s0_2) * f2, 0, a + 16 + p * 32);
+        vstore8(convert_float8(s1_2) * f2, 0, a + 80 + p * 32);
+        const float8 f3 = vload8(0, p3 + d * 64 + 24 + p * 32) * scale;
+        vstore8(convert_float8(s0_3) * f3, 0, a + 24 + p * 32);
+        vstore8(convert_float8(s1_3) * f3, 0, a + 88 + p * 32);
+      }
+      for (int r = 0; r < 2; ++r) {
+        const int b = first + r;
+        for (int u = 0; u < 16; u += 8) {
+          const float8 before = vload8(0, p4 + d * 32 + b * 16 + u + 192);
+          const float8 i = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u) + vload8(0, a + r * 64 + u + 0)));
+          const float8 f = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 32) + vload8(0, a + r * 64 + u + 32)));
+          const float8 g = ol_tanh((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 48) + vload8(0, a + r * 64 + u + 48)));
+          const float8 cell = f * before + i * g;
+          const float8 o = ol_sigmoid((vload8(0, p0 + s * 128 + b * 64 + d * 64 + u + 16) + vload8(0, a + r * 64 + u + 16)));
+          const float8 out = o * ol_tanh((cell));
+          vstore8(cell, 0, p4 + d * 32 + b * 16 + u + 192);
+          vstore8(out, 0, p4 + d * 32 + b * 16 + u + 160);
+          vstore8(out, 0, p4 + s * 32 + d * 32 + b * 16 + u);
+        }
       }
     }
   }
