@@ -13,6 +13,7 @@ from eps.cpu.arrays import (
     is_floating,
     outer_checked,
 )
+from eps.cpu.powers import power
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -40,36 +41,6 @@ def divide(a: Array, b: Array) -> Array:
     inexact = np.multiply(quotient, b) != a
     toward_zero = inexact & ((a < 0) != (b < 0)) & (b != 0)
     return np.asarray(quotient + toward_zero.astype(a.dtype))
-
-
-def power(a: Array, b: Array) -> Array:
-    """a ** b in the type of a: ONNX Pow-15."""
-    if is_floating(a.dtype):
-        return np.asarray(np.power(a, b.astype(a.dtype, copy=False)))
-    if b.dtype.kind in "iu" and (b.dtype.kind == "u" or not b.size or int(b.min()) >= 0):
-        return np.asarray(np.power(a, b.astype(a.dtype, copy=False)))
-    return np.asarray(np.power(a.astype(np.float64), b.astype(np.float64))).astype(a.dtype)
-
-
-def _constant_power(exponent: Array) -> Callable[[Array], Array] | None:
-    """A faster function for x ** 2, x ** 0.5 and x ** 1; None for another exponent."""
-    if exponent.size != 1 or exponent.ndim > 1:
-        return None
-    return {2.0: np.square, 0.5: np.sqrt}.get(float(exponent.reshape(-1)[0]))
-
-
-def _power(info: KernelInfo) -> KernelFn:
-    exponent = info.constant(1)
-    special = None if exponent is None else _constant_power(exponent)
-    if special is None:
-        return _legacy_broadcast(info, power)
-
-    def fixed_power(x: Array, y: Array) -> Array:
-        if x.ndim < y.ndim or not is_floating(x.dtype):
-            return power(x, y)
-        return np.asarray(special(x))
-
-    return fixed_power
 
 
 _ARITHMETIC: Mapping[str, tuple[Function, int]] = MappingProxyType(
@@ -191,7 +162,7 @@ def _mean(info: KernelInfo) -> KernelFn:
 KERNELS: tuple[KernelDef, ...] = (
     *(kernel(op, since=(1, b))(_arithmetic(fn)) for op, (fn, b) in _ARITHMETIC.items()),
     *(kernel(op, since=(a, b))(_plain(fn)) for op, (fn, a, b) in _SIMPLE.items()),
-    kernel("Pow", since=(1, 15))(_power),
+    kernel("Pow", since=(1, 15))(_arithmetic(power)),
     kernel("Mod", since=(10, 28))(_mod),
     kernel("BitShift", since=(11, 28))(_bit_shift),
     kernel("Max", since=(1, 13))(_variadic(np.maximum)),

@@ -95,6 +95,8 @@ def _pow(node: NodeView) -> IrTensor:
         if isinstance(b, Literal):
             if b.value == 2:
                 return call("mul", a, a)
+            if b.value == 3:
+                return call("mul", call("mul", a, a), a)
             if b.value == 0.5:
                 return call("sqrt", a)
         return call("pow", a, b if b.dtype == a.dtype else call("cast", b, dtype=a.dtype))
