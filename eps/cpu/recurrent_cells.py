@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu import few_rows
 from eps.cpu.arrays import allocate_aligned, allocate_checked
 from eps.cpu.shared_products import multiply
 
@@ -153,7 +154,7 @@ class PlainLstmStepper:
     def step(self, projected: Array, h: Array, out: Array) -> None:
         """See Stepper."""
         sums = self._gates.sums
-        np.matmul(h, self._r, sums)
+        few_rows.multiply(h, self._r, sums)
         np.add(sums, projected, sums)
         self._gates.close(out)
 
@@ -203,9 +204,9 @@ class PlainGruStepper:
             self._room = np.empty(projected.shape, projected.dtype)
         smooth, candidate = self._room[:2], self._room[2]
         if cell.reset_last:
-            np.matmul(h, cell.r, self._room)
+            few_rows.multiply(h, cell.r, self._room)
         else:
-            np.matmul(h, cell.r[:2], smooth)
+            few_rows.multiply(h, cell.r[:2], smooth)
         smooth += projected[:2]
         np.tanh(smooth, smooth)
         smooth *= _HALF
@@ -216,7 +217,7 @@ class PlainGruStepper:
                 candidate += cell.rb_h
             candidate *= r
         else:
-            np.matmul(np.multiply(r, h, r), cell.r[2], candidate)
+            few_rows.multiply(np.multiply(r, h, r), cell.r[2], candidate)
         candidate += projected[2]
         np.tanh(candidate, candidate)
         np.subtract(h, candidate, out)
@@ -254,6 +255,6 @@ class PlainRnnStepper:
 
     def step(self, projected: Array, h: Array, out: Array) -> None:
         """See Stepper."""
-        np.matmul(h, self._r, out)
+        few_rows.multiply(h, self._r, out)
         out += projected
         np.tanh(out, out)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu import few_rows
 from eps.cpu.blas_threads import find_blas_threads
 from eps.cpu.shared_work import MOST_PARTS, find_work_threads
 
@@ -48,14 +49,14 @@ def multiply(a: Array, b: Array, out: Array) -> None:
         return
     threads = find_blas_threads()
     if threads is None:
-        np.matmul(a, b, out)
+        few_rows.multiply(a, b, out)
         return
     with threads.single() as count:
         parts = _divide(a, b, out) if count > 1 else []
         if len(parts) < 2:
-            np.matmul(a, b, out)
+            few_rows.multiply(a, b, out)
         else:
-            calls = [partial(np.matmul, *part) for part in parts]
+            calls = [partial(few_rows.multiply, *part) for part in parts]
             find_work_threads(os.getpid()).run(calls, count)
 
 

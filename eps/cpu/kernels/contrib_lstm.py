@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu import few_rows
 from eps.cpu.dynamic_quantization import RowQuantizer, quantize_dynamically
 from eps.cpu.recurrent import Recurrence, default_activations, walk
 from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_scales, lstm_weights, project_all
@@ -92,7 +93,7 @@ class _Stepper:
     def step(self, projected: Array, h: Array, out: Array) -> None:
         rows, sums = self._rows, self._gates.sums
         scale = self._quantizer.quantize(h.reshape(rows.shape), rows)
-        np.matmul(self._h, self._r, sums)
+        few_rows.multiply(self._h, self._r, sums)
         np.multiply(sums, self._r_scale * scale[:, :, None], sums)
         np.add(sums, projected, sums)
         self._gates.close(out)

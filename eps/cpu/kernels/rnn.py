@@ -58,7 +58,7 @@ class _RnnCell(_Cell):
     r: Array
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-        return (self.f(self.clip(projected + states[0] @ self.r.T)),)
+        return (self.f(self.clip(projected + matmul(states[0], self.r.T))),)
 
 
 def _rnn(info: KernelInfo) -> KernelFn:
@@ -90,15 +90,15 @@ class _GruCell(_Cell):
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         h = states[0]
         size = h.shape[1]
-        gates = self.f(self.clip(projected[:, : 2 * size] + h @ self.r_zr.T))
+        gates = self.f(self.clip(projected[:, : 2 * size] + matmul(h, self.r_zr.T)))
         z, r = gates[:, :size], gates[:, size:]
         if self.reset_last:
-            recurrent = h @ self.r_h.T
+            recurrent = matmul(h, self.r_h.T)
             if self.rb_h is not None:
                 recurrent += self.rb_h
             recurrent *= r
         else:
-            recurrent = (r * h) @ self.r_h.T
+            recurrent = matmul(r * h, self.r_h.T)
         recurrent += projected[:, 2 * size :]
         candidate = self.g(self.clip(recurrent))
         return (candidate + z * (h - candidate),)
@@ -148,7 +148,7 @@ class _LstmCell(_Cell):
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         old, c = states
-        i, o, f, new = np.split(projected + old @ self.r.T, 4, axis=1)
+        i, o, f, new = np.split(projected + matmul(old, self.r.T), 4, axis=1)
         if self.p is not None:
             i, f = i + self.p[0] * c, f + self.p[2] * c
         i = self.f(self.clip(i))
