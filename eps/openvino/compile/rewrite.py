@@ -90,7 +90,8 @@ def rewrite_partition(
         definition, lines = _rewrite_gates(kind, definition, graph)
         notes += lines
     if kind != "NPU":
-        definition, lines = _prepare_steps(definition, graph)
+        definition, exact, lines = _prepare_steps(definition, graph)
+        quotients |= exact
         notes += lines
     definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
     return Rewritten(definition, quotients, (*notes, *lines))
@@ -128,9 +129,22 @@ def _rewrite_gates(kind: str, definition: GraphDef, graph: Graph) -> tuple[Graph
     return written, [*notes, *describe_rewriting(joined, written, "OpenVINO's own is slow")]
 
 
-def _prepare_steps(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
-    """Without needless quantisations, and with a guard against wrong numbers; with notes."""
+def _prepare_steps(
+    definition: GraphDef, graph: Graph
+) -> tuple[GraphDef, frozenset[str], list[str]]:
+    """Without needless quantisations, and with a guard against wrong numbers.
+
+    Returns:
+        The graph, names of quotients that have to be exact, and notes.
+    """
     notes: list[str] = []
+    quotients = frozenset[str]()
+    if any(node.op_type == QUANTIZE for node in definition.nodes):
+        from eps.openvino.compile.wide_steps import write_out_steps  # noqa: PLC0415 - lazy: rare
+
+        written, quotients = write_out_steps(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO leaves steps of 16 bits out")
+        definition = written
     if any(node.op_type == QUANTIZE for node in definition.nodes):
         from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare
         from eps.openvino.compile.repeated_steps import drop_repeated_steps  # noqa: PLC0415 - lazy: rare
@@ -145,7 +159,7 @@ def _prepare_steps(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[s
         from eps.openvino.compile.normalisation_barriers import keep_epsilons  # noqa: PLC0415 - lazy: rare
 
         definition = keep_epsilons(definition, graph)
-    return definition, notes
+    return definition, quotients, notes
 
 
 def _rewrite_for(

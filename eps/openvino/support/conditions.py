@@ -16,6 +16,7 @@ from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
+from eps.openvino.support.wide_steps import wide_steps_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -184,7 +185,7 @@ def _check_quantize(node: NodeFacts) -> str:
         return "a non-constant scale is applied as its reciprocal, which rounds differently"
     if _follows_shared_value(node):
         return "a bias or factor is lost if the value without it has another reader in free shapes"
-    return ""
+    return wide_steps_problem(node)
 
 
 def _follows_shared_value(node: NodeFacts) -> bool:
