@@ -22,8 +22,9 @@ from parity.quantised_graphs.weights import IntegerWeights, integer_weights
 
 
 def operand(graph: QuantisedGraph, value: Quantised) -> list[str]:
-    """A value with scale and zero point, as QLinear operators read them."""
-    return [value.name, value.scale_name, graph.zero_of(value)]
+    """A value with scale and zero point, which onnxruntime's QLinear operators want as scalars."""
+    scale, zero = np.float32(value.scale), np.array(value.zero)
+    return [value.name, graph.constant(scale), graph.constant(zero, value.dtype)]
 
 
 def linear(
