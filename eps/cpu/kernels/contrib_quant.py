@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +28,13 @@ def dequantize_linear(x: Array, scale: Array, zero: Array | None) -> Array:
 
 
 def requantize(x: Array, scale: Array, zero: Array) -> Array:
-    """x / scale + zero, rounded to even and saturated to the type of `zero`."""
-    bounds = np.iinfo(zero.dtype)
-    steps = np.rint(x / scale) + zero.astype(np.float32)
-    return np.asarray(np.clip(steps, bounds.min, bounds.max), zero.dtype)
+    """x / scale, rounded to even, plus zero, saturated to the type of `zero`."""
+    return _saturate(np.rint(x / scale) + zero.astype(np.float32), zero.dtype)
+
+
+def _saturate(steps: Array, kind: np.dtype[Any]) -> Array:
+    bounds = np.iinfo(kind)
+    return np.asarray(np.clip(steps, bounds.min, bounds.max), kind)
 
 
 def _zero(zero: Array | None, like: Array) -> Array:
@@ -39,7 +42,11 @@ def _zero(zero: Array | None, like: Array) -> Array:
 
 
 def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo], KernelFn]:
-    """QLinearAdd and QLinearMul: A, its scale and zero point, B likewise, then C's."""
+    """QLinearAdd and QLinearMul: A, its scale and zero point, B likewise, then C's.
+
+    These two are rounded with the zero point, as in onnxruntime, where others are before it: of
+    a result in the middle between two steps, the zero point decides which is even.
+    """
     checked = outer_checked(operation)
 
     def factory(_: KernelInfo) -> KernelFn:
@@ -51,10 +58,12 @@ def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo]
             assert b_scale is not None
             assert c_scale is not None
             c_zero = _zero(inputs[7] if len(inputs) > 7 else None, a)
-            result = checked(
+            steps = checked(
                 dequantize_linear(a, a_scale, a_zero), dequantize_linear(b, b_scale, b_zero)
             )
-            return requantize(result, c_scale, c_zero)
+            steps /= c_scale
+            steps += c_zero.astype(np.float32)
+            return _saturate(np.rint(steps), c_zero.dtype)
 
         return run
 

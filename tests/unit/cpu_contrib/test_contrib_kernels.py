@@ -68,6 +68,23 @@ def test_quantised_sums_and_products_saturate(op: str, make: Any) -> None:
     steps_agree(op, [a, scale(), zero, b, scale(0.05), zero, scale(0.03), zero])
 
 
+@pytest.mark.parametrize("zero", [7, 8])
+def test_the_middle_between_two_steps_is_rounded_as_by_onnxruntime(zero: int) -> None:
+    """With the zero point by two operators, and before it by the others."""
+    a, b = u8(1, 64) // 8, u8(1, 64) // 8
+    half, from_, to = scale(0.5), np.array(3, np.uint8), np.array(zero, np.uint8)
+    pair = [a, half, from_, b, half, from_]
+    cases: list[tuple[str, list[Array | None], dict[str, Any]]] = [
+        ("QLinearAdd", [*pair, scale(2), to], {}),
+        ("QLinearMul", [*pair, scale(4), to], {}),
+        ("QLinearLeakyRelu", [a, half, from_, scale(2), to], {"alpha": 0.5}),
+        ("QLinearConcat", [scale(2), to, *pair], {"axis": 1}),
+    ]
+    for op, inputs, attributes in cases:
+        mine, theirs = both(op, inputs, **attributes)
+        np.testing.assert_array_equal(mine[0], theirs[0], err_msg=op)
+
+
 @pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu"])
 def test_quantised_activations(op: str) -> None:
     out = [scale(1 / 256), np.array(0, np.uint8)] if op == "QLinearSigmoid" else [scale(), u8()]
