@@ -1,4 +1,4 @@
-"""Keeps OpenVINO from moving or joining what stands before a QuantizeLinear, where it errs.
+"""Keeps OpenVINO from moving or joining what stands next to a quantisation, where it errs.
 
 Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to the whole range:
 
@@ -6,6 +6,8 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   first channel's then counts for all channels; a negative factor turns the clipping round.
 - A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
   Where a convolution or matrix product is right before them, the kernel of that computes them.
+- An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
+  or operators such as Relu and Transpose between them.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
 
@@ -23,10 +25,12 @@ from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.compile.node_writer import NodeWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
-QUANTIZE = "QuantizeLinear"
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 SUMS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
 """Operators whose kernels compute arithmetic that follows."""
 RECURRENT = ("LSTM", "GRU", "RNN", "Einsum")
@@ -35,6 +39,7 @@ CLIPS = ("Clip", "Max", "Min")
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
 JOIN = "Concat"
+POOL = "AveragePool"
 LOWEST = {
     DataType.FLOAT: struct.pack("<f", -3.4028234663852886e38),
     DataType.FLOAT16: struct.pack("<e", -65504.0),
@@ -43,14 +48,14 @@ LOWEST = {
 
 
 def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
-    """A graph with a Max before each such QuantizeLinear, or behind a Concat; itself without any.
+    """A graph with a Max before each such node, or behind a Concat; itself without any.
 
     Args:
         definition: To be rewritten.
         graph: The same, or before other nodes of it were rewritten; knows the element types.
     """
     chains = _Chains(definition)
-    fragile, joins = chains.find_fragile(), chains.find_joins()
+    fragile, joins = chains.find_fragile() | chains.find_pools(), chains.find_joins()
     if not fragile | joins:
         return definition
     writer = NodeWriter(definition, "barrier")
@@ -83,6 +88,10 @@ def _element_type(graph: Graph, name: str) -> DataType:
     return DataType(value_type.elem_type) if isinstance(value_type, TensorType) else DataType.FLOAT
 
 
+def _is_one_of(*operators: str) -> Callable[[Node], bool]:
+    return lambda node: node.op_type in operators
+
+
 class _Chains:
     """What stands before the QuantizeLinear nodes of a graph."""
 
@@ -112,18 +121,35 @@ class _Chains:
                 joins |= {id(other) for other in before if other.op_type == JOIN}
         return joins
 
+    def find_pools(self) -> set[int]:
+        """The `id` of each AveragePool between a DequantizeLinear and a sum."""
+        if not any(node.op_type == POOL for node in self._nodes):
+            return set()
+        pools = set[int]()
+        for node in self._nodes:
+            if node.op_type not in SUMS:
+                continue
+            for pool in self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE)):
+                if pool.op_type == POOL and not pool.domain and id(pool) not in pools:
+                    before = self._walk_back(pool.inputs, _is_one_of(*SUMS, QUANTIZE))
+                    pools |= {id(pool)} if any(n.op_type == DEQUANTIZE for n in before) else set()
+        return pools
+
+    def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
+        """Nodes that values are computed from, without those where `stops`, and before them."""
+        nodes: dict[int, Node] = {}
+        todo = list(names)
+        while todo:
+            maker = self._makers.get(todo.pop())
+            if maker is not None and id(maker) not in nodes and not stops(maker):
+                nodes[id(maker)] = maker
+                todo.extend(filter(None, maker.inputs))
+        return list(nodes.values())
+
     def _find_before(self, name: str) -> list[Node]:
         """Nodes that a value is computed from, without sums and pools, and those behind them."""
-        nodes: dict[int, Node] = {}
-        names = [name]
-        while names:
-            maker = self._makers.get(names.pop())
-            if maker is None or id(maker) in nodes:
-                continue
-            if not any(part in maker.op_type for part in (*SUMS, *RECURRENT, *POOLING)):
-                nodes[id(maker)] = maker
-                names.extend(filter(None, maker.inputs))
-        return list(nodes.values())
+        parts = (*SUMS, *RECURRENT, *POOLING)
+        return self._walk_back((name,), lambda node: any(part in node.op_type for part in parts))
 
     def _loses_constant(self, node: Node) -> bool:
         """Whether it follows a Clip, or arithmetic with vectors, that no sum computes."""

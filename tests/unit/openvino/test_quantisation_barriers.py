@@ -113,3 +113,37 @@ def test_factors_of_float16_are_kept() -> None:
     (expected,) = onnxruntime.InferenceSession(data).run(None, feed)
     with ort.InferenceSession(data, providers=[OPENVINO]) as session:
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "t = Identity(p)",
+        "t = Relu(p)",
+        "m = MaxPool <kernel_shape = [1, 2]>(p) t = Transpose <perm = [0, 1, 3, 2]>(m)",
+    ],
+)
+@pytest.mark.parametrize("last", ["y = MatMul(t, mat)", "y = Conv(t, f)"])
+@pytest.mark.parametrize("before", ["a = Identity(d)", "a = MaxPool <kernel_shape = [2, 2]>(d)"])
+def test_averages_of_quantised_values_are_not_rounded(before: str, between: str, last: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n, 2, 10, 10] x) => (y)
+    <float s = {{2}}, uint8 z = {{128}}, float ws = {{0.5}}, int8 wz = {{0}}> {{
+      q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) {before}
+      p = AveragePool <kernel_shape = [2, 2], strides = [2, 2]>(a)
+      {between} f = DequantizeLinear(w, ws, wz) {last}
+    }}"""  # fmt: skip
+    model = onnx.parser.parse_model(text)
+    shape = [onnx.helper.make_empty_tensor_value_info("y")]
+    del model.graph.output[:]
+    model.graph.output.extend(shape)
+    feed = {"x": RANDOM.integers(-100, 100, (3, 2, 10, 10)).astype(np.float32)}
+    rows = 4 if "Max" in before else 5
+    mat = RANDOM.integers(-4, 5, (rows, 3)).astype(np.float32)
+    weights = RANDOM.integers(-9, 10, (3, 2, 1, 1)).astype(np.int8)
+    model.graph.initializer.extend(
+        [numpy_helper.from_array(mat, "mat"), numpy_helper.from_array(weights, "w")]
+    )
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    with ort.InferenceSession(model.SerializeToString(), providers=[OPENVINO]) as session:
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
