@@ -140,10 +140,10 @@ def _prepare_steps(
     notes: list[str] = []
     quotients = frozenset[str]()
     if any(node.op_type == QUANTIZE for node in definition.nodes):
-        from eps.openvino.compile.wide_steps import write_out_steps  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.written_steps import write_out_steps  # noqa: PLC0415 - lazy: rare
 
         written, quotients = write_out_steps(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO leaves steps of 16 bits out")
+        notes += describe_rewriting(definition, written, "OpenVINO computes other steps")
         definition = written
     if any(node.op_type == QUANTIZE for node in definition.nodes):
         from eps.openvino.compile.quantisation_barriers import add_barriers  # noqa: PLC0415 - lazy: rare

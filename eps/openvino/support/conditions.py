@@ -16,7 +16,7 @@ from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
-from eps.openvino.support.wide_steps import wide_steps_problem
+from eps.openvino.support.written_steps import written_steps_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,13 +155,19 @@ def _check_prelu(node: NodeFacts) -> str:
     return "a vector of slopes is applied along the channels, not the last axis" if wrong else ""
 
 
-def _check_conv(node: NodeFacts) -> str:
+def _check_conv(weights: int) -> Condition:
     """Seen with 2026.4.1: strides move to an earlier node, and one element ends the process."""
-    shape = node.shape(1)
-    is_point = shape is not None and all(size == 1 for size in shape[2:])
-    if is_point and any(node.numbers("pads") or ()):
-        return "padded convolutions of size 1 read past their input, and apply strides before pads"
-    return ""
+
+    def condition(node: NodeFacts) -> str:
+        shape = node.shape(weights)
+        is_point = shape is not None and all(size == 1 for size in shape[2:])
+        if is_point and any(node.numbers("pads") or ()):
+            return (
+                "padded convolutions of size 1 read past their input, and apply strides before pads"
+            )
+        return ""
+
+    return condition
 
 
 def _check_modulo(node: NodeFacts) -> str:
@@ -185,7 +191,7 @@ def _check_quantize(node: NodeFacts) -> str:
         return "a non-constant scale is applied as its reciprocal, which rounds differently"
     if _follows_shared_value(node):
         return "a bias or factor is lost if the value without it has another reader in free shapes"
-    return wide_steps_problem(node)
+    return written_steps_problem(node)
 
 
 def _follows_shared_value(node: NodeFacts) -> bool:
@@ -226,7 +232,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "AveragePool": check_pool,
     "BitShift": _check_shift,
     "ConstantOfShape": check_expansion,
-    "Conv": _check_conv,
+    "Conv": _check_conv(1),
+    "ConvInteger": _check_conv(1),
     "DequantizeLinear": _check_dequantize,
     "Expand": check_expansion,
     "GRU": _check_rnn,
@@ -239,6 +246,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Mod": _check_modulo,
     "PRelu": _check_prelu,
     "Pad": _check_pad,
+    "QLinearConv": _check_conv(3),
     "QuantizeLinear": _check_quantize,
     "RNN": _check_rnn,
     "ReduceMax": _check_extreme,

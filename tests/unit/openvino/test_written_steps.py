@@ -74,16 +74,28 @@ def compare(data: bytes) -> ort_lite.InferenceSession:
 def test_steps_of_one_scale(kind: str, zero: int | None, before: str, after: str) -> None:
     point = None if zero is None else np.array([zero])
     session = compare(model(kind, np.array([0.7], np.float32), point, before, after))
-    assert "steps of 16 bits" in str(session.explain())
+    assert "computes other steps" in str(session.explain())
 
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, -2, 2])
-def test_steps_by_channel(axis: int, *, free: bool) -> None:
+@pytest.mark.parametrize("before", BEFORE)
+def test_steps_of_16_bits_by_axis(before: str, axis: int, *, free: bool) -> None:
     size = (2, 3, 40)[axis]
     scale = RANDOM.uniform(0.3, 3, size).astype(np.float32)
     zero = RANDOM.integers(0, 60000, size)
-    compare(model("uint16", scale, zero, "Mul", "Relu", free=free, axis=axis))
+    compare(model("uint16", scale, zero, before, "Relu", free=free, axis=axis))
+
+
+@pytest.mark.parametrize("axis", [0, 2, -1])
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_steps_of_8_bits_by_axis_in_free_shapes(kind: str, before: str, axis: int) -> None:
+    size = (2, 3, 40)[axis]
+    scale = (2.0 ** RANDOM.integers(6, 10, size)).astype(np.float32)
+    zero = RANDOM.integers(0, 100, size)
+    session = compare(model(kind, scale, zero, before, "Relu", free=True, axis=axis))
+    assert "computes other steps" in str(session.explain())
 
 
 def test_steps_of_8_bits_are_left_to_openvino() -> None:

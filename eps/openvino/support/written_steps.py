@@ -1,0 +1,79 @@
+"""QuantizeLinear that OpenVINO computes wrong and that is written out, and when it cannot be.
+
+compile/written_steps.py writes it. Seen with the CPU plug-in of OpenVINO 2026.4.1:
+
+- Steps of 16 bits, with the DequantizeLinear behind them, are taken out of the model (its pass
+  FQStripping): values are neither rounded nor clipped.
+- In free shapes, a scale for each index of an axis other than the second is applied to others.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import DataType
+from eps.openvino.support.node_facts import element_type_of, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Node
+    from eps.openvino.support.node_facts import NodeFacts
+    from ort_lite.ep import Graph
+
+OPERATOR = "QuantizeLinear"
+RANGES: Mapping[int, tuple[float, float]] = {
+    DataType.INT8: (-128.0, 127.0),
+    DataType.UINT8: (0.0, 255.0),
+    DataType.INT16: (-32768.0, 32767.0),
+    DataType.UINT16: (0.0, 65535.0),
+}
+WIDE = (DataType.INT16, DataType.UINT16)
+CHANNEL = 1
+"""The axis whose scales OpenVINO applies as they are meant."""
+
+
+def is_written_out(node: Node, graph: Graph) -> bool:
+    """Whether a QuantizeLinear is one of these; `graph` has its constants and types."""
+    if node.op_type != OPERATOR or node.domain:
+        return False
+    kind = find_step_type(node, graph)
+    if kind in WIDE:
+        return True
+    if kind not in RANGES or not _has_axis(node, graph):
+        return False
+    shape = shape_of(graph, node.inputs[0])
+    if shape is None:
+        return find_axis(node) != CHANNEL
+    is_free = any(not isinstance(size, int) for size in shape)
+    return is_free and find_axis(node) % len(shape) != CHANNEL
+
+
+def _has_axis(node: Node, graph: Graph) -> bool:
+    scale = graph.constant(node.inputs[1])
+    return scale is not None and prod(scale.dims) != 1
+
+
+def find_axis(node: Node) -> int:
+    """The attribute, which may be negative."""
+    axis = node.attributes.get("axis")
+    return axis.value if axis is not None and isinstance(axis.value, int) else CHANNEL
+
+
+def find_step_type(node: Node, graph: Graph) -> int | None:
+    """Element type of the results of a QuantizeLinear; None if it is unknown."""
+    if len(node.inputs) > 2 and node.inputs[2]:
+        return element_type_of(graph, node.inputs[2])
+    given = node.attributes.get("output_dtype")
+    if given is not None and isinstance(given.value, int) and given.value:
+        return given.value
+    return DataType.UINT8
+
+
+def written_steps_problem(facts: NodeFacts) -> str:
+    """Why a QuantizeLinear with a constant scale cannot be written out; "" if it need not be."""
+    node, graph = facts.node, facts.graph
+    if is_written_out(node, graph) and _has_axis(node, graph) and facts.shape(0) is None:
+        return "its scales along an axis of a value of unknown rank are applied to others"
+    return ""
