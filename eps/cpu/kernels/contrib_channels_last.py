@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.kernels.contrib_quant import requantize_with_zero
 from eps.cpu.kernels.conv_integer import qlinear_conv
 from eps.cpu.kernels.pool import along_axes, average_pool, lowest
-from eps.cpu.kernels.quantize import requantize
 from eps.cpu.windows import WindowAttributes
 from ort_lite.ep import KernelDef, kernel
 
@@ -60,7 +60,7 @@ def _qlinear_average_pool(info: KernelInfo) -> KernelFn:
         if x_zero is not None:
             steps -= x_zero.astype(np.float32)
         zero = np.zeros((), x.dtype) if y_zero is None else y_zero
-        y = requantize(pool(steps), np.asarray(x_scale / y_scale), zero)
+        y = requantize_with_zero(pool(steps), np.asarray(y_scale / x_scale), zero)
         return channels_last(y) if last else y
 
     return run

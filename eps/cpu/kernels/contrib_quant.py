@@ -32,6 +32,15 @@ def requantize(x: Array, scale: Array, zero: Array) -> Array:
     return _saturate(np.rint(x / scale) + zero.astype(np.float32), zero.dtype)
 
 
+def requantize_with_zero(x: Array, scale: Array, zero: Array) -> Array:
+    """x / scale + zero, rounded to even and saturated to the type of `zero`.
+
+    So onnxruntime computes QLinearAdd, QLinearMul and QLinearAveragePool: of a result in the middle
+    between two steps, the zero point decides which is even.
+    """
+    return _saturate(np.rint(x / scale + zero.astype(np.float32)), zero.dtype)
+
+
 def _saturate(steps: Array, kind: np.dtype[Any]) -> Array:
     bounds = np.iinfo(kind)
     return np.asarray(np.clip(steps, bounds.min, bounds.max), kind)
@@ -42,11 +51,7 @@ def _zero(zero: Array | None, like: Array) -> Array:
 
 
 def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo], KernelFn]:
-    """QLinearAdd and QLinearMul: A, its scale and zero point, B likewise, then C's.
-
-    These two are rounded with the zero point, as in onnxruntime, where others are before it: of
-    a result in the middle between two steps, the zero point decides which is even.
-    """
+    """QLinearAdd and QLinearMul: A, its scale and zero point, B likewise, then C's."""
     checked = outer_checked(operation)
 
     def factory(_: KernelInfo) -> KernelFn:
@@ -61,9 +66,7 @@ def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo]
             steps = checked(
                 dequantize_linear(a, a_scale, a_zero), dequantize_linear(b, b_scale, b_zero)
             )
-            steps /= c_scale
-            steps += c_zero.astype(np.float32)
-            return _saturate(np.rint(steps), c_zero.dtype)
+            return requantize_with_zero(steps, c_scale, c_zero)
 
         return run
 

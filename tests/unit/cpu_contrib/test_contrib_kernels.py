@@ -70,16 +70,20 @@ def test_quantised_sums_and_products_saturate(op: str, make: Any) -> None:
 
 @pytest.mark.parametrize("zero", [7, 8])
 def test_the_middle_between_two_steps_is_rounded_as_by_onnxruntime(zero: int) -> None:
-    """With the zero point by two operators, and before it by the others."""
+    """With the zero point by three operators, and before it by the others."""
     a, b = u8(1, 64) // 8, u8(1, 64) // 8
     half, from_, to = scale(0.5), np.array(3, np.uint8), np.array(zero, np.uint8)
     pair = [a, half, from_, b, half, from_]
     cases: list[tuple[str, list[Array | None], dict[str, Any]]] = [
         ("QLinearAdd", [*pair, scale(2), to], {}),
         ("QLinearMul", [*pair, scale(4), to], {}),
+        ("QLinearAveragePool", [u8(1, 2, 12, 12) // 8, half, from_, half, to],
+         {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("QLinearGlobalAveragePool", [u8(1, 40, 2, 2) // 8, half, from_, half, to],
+         {"channels_last": 0}),
         ("QLinearLeakyRelu", [a, half, from_, scale(2), to], {"alpha": 0.5}),
         ("QLinearConcat", [scale(2), to, *pair], {"axis": 1}),
-    ]
+    ]  # fmt: skip
     for op, inputs, attributes in cases:
         mine, theirs = both(op, inputs, **attributes)
         np.testing.assert_array_equal(mine[0], theirs[0], err_msg=op)
