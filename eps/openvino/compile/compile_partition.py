@@ -131,12 +131,16 @@ def _choose_config(
     if one_thread:
         config |= ONE_THREAD
     if _is_quantised(graph):
+        from eps.openvino.compile.chained_products import separate_products  # noqa: PLC0415 - lazy: rare
         from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
         from eps.openvino.compile.quantised_forms import write_out_graph  # noqa: PLC0415 - lazy: rare
 
-        if reason := float_reason(core, options, write_out_graph(graph)):
+        written = write_out_graph(graph)
+        if reason := float_reason(core, options, written):
             turn_off(core, config, options.device)
             notes.append(f"computed in float32: {reason}")
+        elif reason := separate_products(core, options, config, written):
+            notes.append(reason)
     return config, tuple(notes)
 
 

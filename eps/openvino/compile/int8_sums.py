@@ -65,7 +65,7 @@ def float_reason(core: openvino.Core, options: OpenVINOOptions, graph: Graph) ->
     """
     if not options.has_cpu or MODE in options.load_config:
         return ""
-    graphs = list(_with_bodies(graph))
+    graphs = list(with_bodies(graph))
     for is_lossy, why in LOSSY:
         if any(map(is_lossy, graphs)):
             return f"OpenVINO's 8-bit transformations {why}"
@@ -93,10 +93,17 @@ def turn_off(core: openvino.Core, config: dict[str, object], device: str) -> Non
     Groups (AUTO, HETERO) do not hand the property on while they ask their members what they take,
     so it is set on the Core, which is the session's own.
     """
+    set_cpu_property(core, config, device, MODE, "NO")
+
+
+def set_cpu_property(
+    core: openvino.Core, config: dict[str, object], device: str, name: str, value: str
+) -> None:
+    """Set a property of the CPU plug-in, which groups do not hand on, as for `turn_off`."""
     if device == "CPU":
-        config[MODE] = "NO"
+        config[name] = value
     else:
-        core.set_property("CPU", {MODE: "NO"})
+        core.set_property("CPU", {name: value})
 
 
 def sums_saturate(core: openvino.Core) -> bool:
@@ -144,11 +151,12 @@ def _tensor(name: str, array: Array, data_type: DataType) -> Tensor:
     return Tensor(name, data_type, array.shape, memoryview(array.tobytes()))
 
 
-def _with_bodies(graph: Graph) -> Iterator[Graph]:
+def with_bodies(graph: Graph) -> Iterator[Graph]:
+    """A graph and all bodies in it."""
     yield graph
     for index in range(len(graph.nodes)):
         for body in graph.bodies(index).values():
-            yield from _with_bodies(body)
+            yield from with_bodies(body)
 
 
 def _may_saturate(graph: Graph) -> bool:

@@ -8,8 +8,10 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   Where a convolution or matrix product is right before them, the kernel of that computes them.
 - An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
   or operators such as Relu and Transpose between them.
+- A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
-  another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize.
+  another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize. If
+  int8 inputs of the model are joined, numbers are wrong.
 
 A maximum with the lowest float changes no number, and nothing is moved past it. Behind a Concat its
 inputs are still joined as integers, and the maximum is part of the next kernel.
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.compile.node_writer import NodeWriter
+from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +42,7 @@ CLIPS = ("Clip", "Max", "Min")
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
 JOIN = "Concat"
-POOL = "AveragePool"
+POOL, PAD = "AveragePool", "Pad"
 LOWEST = {
     DataType.FLOAT: struct.pack("<f", -3.4028234663852886e38),
     DataType.FLOAT16: struct.pack("<e", -65504.0),
@@ -55,7 +58,8 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
         graph: The same, or before other nodes of it were rewritten; knows the element types.
     """
     chains = _Chains(definition)
-    fragile, joins = chains.find_fragile() | chains.find_pools(), chains.find_joins()
+    fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
+    joins = chains.find_joins()
     if not fragile | joins:
         return definition
     writer = NodeWriter(definition, "barrier")
@@ -117,7 +121,7 @@ class _Chains:
             if node.op_type != QUANTIZE or node.domain:
                 continue
             before = self._find_before(node.inputs[0])
-            if any(other.op_type == QUANTIZE for other in before):
+            if any(other.op_type in (QUANTIZE, DEQUANTIZE) for other in before):
                 joins |= {id(other) for other in before if other.op_type == JOIN}
         return joins
 
@@ -134,6 +138,16 @@ class _Chains:
                     before = self._walk_back(pool.inputs, _is_one_of(*SUMS, QUANTIZE))
                     pools |= {id(pool)} if any(n.op_type == DEQUANTIZE for n in before) else set()
         return pools
+
+    def find_pads(self) -> set[int]:
+        """The `id` of each Pad along the first axis of what was quantised."""
+        pads = set[int]()
+        for node in self._nodes:
+            sizes = self._constants.get(node.inputs[1]) if node.op_type == PAD else None
+            if sizes is not None and to_numpy(sizes).reshape(2, -1)[:, :1].any():
+                before = self._walk_back(node.inputs[:1], _is_one_of(*SUMS, QUANTIZE))
+                pads |= {id(node)} if any(n.op_type == DEQUANTIZE for n in before) else set()
+        return pads
 
     def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
         """Nodes that values are computed from, without those where `stops`, and before them."""

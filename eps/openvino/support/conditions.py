@@ -16,6 +16,7 @@ from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
+from eps.openvino.support.windows import may_read_padding_alone
 from eps.openvino.support.written_steps import written_steps_problem
 
 if TYPE_CHECKING:
@@ -160,11 +161,8 @@ def _check_conv(weights: int) -> Condition:
 
     def condition(node: NodeFacts) -> str:
         shape = node.shape(weights)
-        is_point = shape is not None and all(size == 1 for size in shape[2:])
-        if is_point and any(node.numbers("pads") or ()):
-            return (
-                "padded convolutions of size 1 read past their input, and apply strides before pads"
-            )
+        if shape is not None and may_read_padding_alone(node, shape[2:]):
+            return "windows of padding alone read past the input; strides move before pads"
         return ""
 
     return condition

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.node_facts import shape_of
+from eps.openvino.support.windows import may_read_padding_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,9 +101,8 @@ def _weight_problem(facts: NodeFacts, product: QuantisedProduct) -> str:
         return "OpenVINO: there is not one constant scale of float32 for each filter or column"
     if not _is_constant(facts, 5, count, *BYTES):
         return "OpenVINO: there is not one constant zero point for each filter or column"
-    is_point = all(size == 1 for size in weights.dims[2:])
-    if product.operator == "Conv" and is_point and any(facts.numbers("pads")):
-        return "OpenVINO: padded convolutions of size 1 read past their input"
+    if product.operator == "Conv" and may_read_padding_alone(facts, weights.dims[2:]):
+        return "OpenVINO: windows of padding alone read past the input"
     if product.bias is not None and facts.is_runtime(product.bias):
         return "OpenVINO: the bias is not a constant"
     return ""

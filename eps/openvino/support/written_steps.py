@@ -65,9 +65,9 @@ def find_step_type(node: Node, graph: Graph) -> int | None:
     """Element type of the results of a QuantizeLinear; None if it is unknown."""
     if len(node.inputs) > 2 and node.inputs[2]:
         return element_type_of(graph, node.inputs[2])
-    given = node.attributes.get("output_dtype")
-    if given is not None and isinstance(given.value, int) and given.value:
-        return given.value
+    dtype = node.attributes.get("output_dtype")
+    if dtype is not None and isinstance(dtype.value, int) and dtype.value:
+        return dtype.value
     return DataType.UINT8
 
 

@@ -303,7 +303,9 @@ def _draw(graph: QuantisedGraph) -> tuple[QuantisedGraph, onnx.ModelProto, dict[
     graph.grow_steps(graph.integer(4, 22))
     used = {name for node in graph.nodes for name in names_read(node)}
     made = [name for node in graph.nodes for name in node.output]
+    inexact = {name for name, _ in graph.rounded}
     outputs = [n for n in made if n not in used or n in graph.leaves or graph.chance(0.06)]
+    outputs = [n for n in outputs if n not in inexact]
     declared_outputs = [helper.make_empty_tensor_value_info(name) for name in outputs]
     model = helper.make_model(
         graph.to_graph(inputs, declared_outputs),

@@ -37,6 +37,12 @@ CASES = {
         " { y = Conv <pads = [0, 1]> (x, w) }",
         (1, 1, 1),
     ),
+    "padding as wide as the filter along one axis": (
+        "Conv",
+        "g (float[1, 2, 3, 1] x) => (y) <float[1, 2, 2, 1] w = {1.0, -2.0, 0.5, 3.0}>"
+        " { y = Conv <pads = [0, 0, 0, 1]> (x, w) }",
+        (1, 2, 3, 1),
+    ),
     "a bias before a quantisation, and another reader of the product": (
         "QuantizeLinear",
         "g (float[n, 2] x) => (y, v) <float[2, 2] w = {1.0, -2.0, 3.0, 0.5}, float[2] b = {2.0,"

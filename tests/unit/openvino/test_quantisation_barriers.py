@@ -147,3 +147,34 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
     with ort.InferenceSession(model.SerializeToString(), providers=[OPENVINO]) as session:
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        ((1, 3, 6, 9), "p = Pad(d, first) y = Identity(p)"),
+        (
+            (2, 3, 6, 9),
+            "c = Concat <axis = 2>(d, d) e = QuantizeLinear(c, half, z)"
+            " g = DequantizeLinear(e, half, z) f = DequantizeLinear(w, ws, none) y = Conv(g, f)",
+        ),
+    ],
+    ids=["a Pad along the first axis", "int8 inputs that are joined"],
+)
+def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], body: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (int8[{", ".join(map(str, shape))}] x) => (float[a, b, c, e] y)
+        <int8 z = {{-40}}, int8 none = {{0}}, float s = {{0.25}}, float half = {{0.5}},
+         float ws = {{0.125}}, int64[8] first = {{0, 0, 0, 0, 1, 0, 0, 0}}>
+        {{ d = DequantizeLinear(x, s, z) {body} }}"""
+    )
+    weights = RANDOM.integers(-60, 61, (4, 3, 3, 3)).astype(np.int8)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feed = {"x": RANDOM.integers(-128, 128, shape).astype(np.int8)}
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    with ort.InferenceSession(model.SerializeToString(), options, providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
