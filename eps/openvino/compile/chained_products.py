@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 MODE = "SNIPPETS_MODE"
-PRODUCTS = ("MatMul", "Gemm", "QLinearMatMul")
+PRODUCTS = ("MatMul", "Gemm", "QLinearMatMul", "QGemm")
 
 
 def separate_products(

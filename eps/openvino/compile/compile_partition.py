@@ -135,11 +135,10 @@ def _choose_config(
         from eps.openvino.compile.int8_sums import float_reason, turn_off  # noqa: PLC0415 - lazy: rare
         from eps.openvino.compile.quantised_forms import write_out_graph  # noqa: PLC0415 - lazy: rare
 
-        written = write_out_graph(graph)
-        if reason := float_reason(core, options, written):
+        if reason := float_reason(core, options, write_out_graph(graph)):
             turn_off(core, config, options.device)
             notes.append(f"computed in float32: {reason}")
-        elif reason := separate_products(core, options, config, written):
+        elif reason := separate_products(core, options, config, graph):
             notes.append(reason)
     return config, tuple(notes)
 

@@ -9,6 +9,7 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
 - An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
   or operators such as Relu and Transpose between them.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
+- A ConvTranspose of int8 values by uint8 weights gives other numbers.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize. If
   int8 inputs of the model are joined, numbers are wrong.
@@ -30,7 +31,7 @@ from ort_lite.ep import to_numpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ctx_formats.onnx_model import GraphDef, Node
+    from ctx_formats.onnx_model import GraphDef, Node, Tensor
     from ort_lite.ep import Graph
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -59,6 +60,7 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     """
     chains = _Chains(definition)
     fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
+    fragile |= chains.find_unsigned_weights()
     joins = chains.find_joins()
     if not fragile | joins:
         return definition
@@ -149,6 +151,16 @@ class _Chains:
                 pads |= {id(node)} if any(n.op_type == DEQUANTIZE for n in before) else set()
         return pads
 
+    def find_unsigned_weights(self) -> set[int]:
+        """The `id` of each ConvTranspose by quantised weights of uint8."""
+        nodes = [n for n in self._nodes if n.op_type == "ConvTranspose"]
+        weights = [self._find_constant(node.inputs[1]) for node in nodes]
+        return {
+            id(node)
+            for node, constant in zip(nodes, weights, strict=True)
+            if constant is not None and constant.data_type == DataType.UINT8
+        }
+
     def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
         """Nodes that values are computed from, without those where `stops`, and before them."""
         nodes: dict[int, Node] = {}
@@ -175,7 +187,7 @@ class _Chains:
             maker = self._makers.get(maker.inputs[0])
         has_vector = False
         while maker is not None and maker.op_type in ARITHMETIC:
-            computed = [name for name in maker.inputs if name not in self._constants]
+            computed = [name for name in maker.inputs if self._find_constant(name) is None]
             if len(computed) != 1:
                 return clips and has_vector
             has_vector = has_vector or any(map(self._is_vector, maker.inputs))
@@ -185,6 +197,13 @@ class _Chains:
         is_sum = maker is not None and maker.op_type in SUMS
         return not is_sum and (clips or has_vector)
 
+    def _find_constant(self, name: str) -> Tensor | None:
+        """The constant behind a name, which may be quantised; None for a computed value."""
+        maker = self._makers.get(name)
+        if maker is not None and maker.op_type == DEQUANTIZE:
+            name = maker.inputs[0]
+        return self._constants.get(name)
+
     def _is_vector(self, name: str) -> bool:
-        constant = self._constants.get(name)
+        constant = self._find_constant(name)
         return constant is not None and any(size != 1 for size in constant.dims)

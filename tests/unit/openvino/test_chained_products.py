@@ -29,6 +29,10 @@ FORMS = {
         "q = QLinearMatMul(x, s1, z1, w, sw, zw, s2, z2)"
         " y = QLinearMatMul(q, s2, z2, v, sw, zw, s3, z3)"
     ),
+    "QGemm": (
+        "q = QLinearMatMul(x, s1, z1, w, columns, zeros, s2, z2)"
+        " y = com.microsoft.QGemm(q, s2, z2, v, sw, zw, , s3, z3)"
+    ),
 }
 
 
@@ -37,7 +41,8 @@ def make_model(form: str, rows: int, shape: str) -> tuple[bytes, dict[str, Any]]
     random = np.random.default_rng(rows)
     declared = f"{rows}, 16" if shape == "known" else "n, 16"
     model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 17]> g (uint8[{declared}] x) => (uint8[r, 16] y)'
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+        f" g (uint8[{declared}] x) => (uint8[r, 16] y)"
         f"<float s1 = {{0.125}}, float s2 = {{0.5}}, float s3 = {{4}}, float sw = {{0.015625}},"
         f" uint8 z1 = {{128}}, uint8 z2 = {{136}}, uint8 z3 = {{128}}, int8 zw = {{0}}>"
         f"{{ {FORMS[form]} }}"
@@ -45,6 +50,9 @@ def make_model(form: str, rows: int, shape: str) -> tuple[bytes, dict[str, Any]]
     for name in ("w", "v"):
         weights = random.integers(-60, 61, (16, 16)).astype(np.int8)
         model.graph.initializer.append(numpy_helper.from_array(weights, name))
+    by_column = np.full(16, 0.015625, np.float32), np.zeros(16, np.int8)
+    for name, values in zip(("columns", "zeros"), by_column, strict=True):
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
     return model.SerializeToString(), {"x": random.integers(0, 256, (rows, 16)).astype(np.uint8)}
 
 

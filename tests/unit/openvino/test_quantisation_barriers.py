@@ -158,23 +158,67 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
             "c = Concat <axis = 2>(d, d) e = QuantizeLinear(c, half, z)"
             " g = DequantizeLinear(e, half, z) f = DequantizeLinear(w, ws, none) y = Conv(g, f)",
         ),
+        (
+            (1, 3, 6, 9),
+            "v = DequantizeLinear(u, ws, middle) t = ConvTranspose(d, v)"
+            " e = QuantizeLinear(t, half, z) y = DequantizeLinear(e, half, z)",
+        ),
     ],
-    ids=["a Pad along the first axis", "int8 inputs that are joined"],
+    ids=[
+        "a Pad along the first axis",
+        "int8 inputs that are joined",
+        "uint8 weights of a ConvTranspose",
+    ],
 )
 def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], body: str) -> None:
+    zero = 0 if "ConvTranspose" in body else -40
     model = onnx.parser.parse_model(
         f"""<ir_version: 8, opset_import: ["" : 17]>
-        g (int8[{", ".join(map(str, shape))}] x) => (float[a, b, c, e] y)
-        <int8 z = {{-40}}, int8 none = {{0}}, float s = {{0.25}}, float half = {{0.5}},
+        g (int8[{", ".join(map(str, shape))}] x) => (float[{", ".join("abce"[: len(shape)])}] y)
+        <int8 z = {{{zero}}}, int8 none = {{0}}, float s = {{0.25}}, float half = {{0.5}},
+         uint8 middle = {{128}},
          float ws = {{0.125}}, int64[8] first = {{0, 0, 0, 0, 1, 0, 0, 0}}>
         {{ d = DequantizeLinear(x, s, z) {body} }}"""
     )
-    weights = RANDOM.integers(-60, 61, (4, 3, 3, 3)).astype(np.int8)
-    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    numbers = {
+        "w": RANDOM.integers(-60, 61, (4, 3, 3, 3)).astype(np.int8),
+        "u": RANDOM.integers(70, 190, (3, 4, 2, 2)).astype(np.uint8),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in numbers.items())
     feed = {"x": RANDOM.integers(-128, 128, shape).astype(np.int8)}
     options = ort.SessionOptions()
     options.add_session_config_entry("session.placement", "all")
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
     with ort.InferenceSession(model.SerializeToString(), options, providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+
+def test_quantised_factors_by_column_are_kept() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (int8[3, 24] x, float[7, 3] m) => (float[3, 3] y)
+        <int8 z = {0}, int8 far = {76}, float s = {0.125}, float s1 = {4}, float s2 = {0.015625},
+         float s3 = {0.0625}, float ws = {0.03125}>
+        { a = com.microsoft.QLinearMul(x, s, z, row, s, z, s1, far)
+          b = com.microsoft.QLinearLeakyRelu <alpha = 0.5>(a, s1, far, s1, z)
+          c = QLinearMatMul(b, s2, z, w, ws, z, s3, z) d = DequantizeLinear(c, s3, z)
+          y = MatMul(d, m) }"""
+    )
+    numbers = {
+        "row": RANDOM.integers(-128, 128, 24).astype(np.int8),
+        "w": RANDOM.integers(-60, 61, (24, 7)).astype(np.int8),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in numbers.items())
+    feed = {
+        "x": RANDOM.integers(-128, 128, (3, 24)).astype(np.int8),
+        "m": RANDOM.integers(-8, 9, (7, 3)).astype(np.float32),
+    }
+    data, options = model.SerializeToString(), ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (expected,) = onnxruntime.InferenceSession(data, plain).run(None, feed)
+    with ort.InferenceSession(data, options, providers=[OPENVINO]) as session:
         assert [part.ep for part in session.explain().partitions] == [OPENVINO]
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
