@@ -7,9 +7,10 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
 - A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
   Where a convolution or matrix product is right before them, the kernel of that computes them.
 - An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
-  or operators such as Relu and Transpose between them.
+  or operators such as Relu and Transpose between them. Padding that it counts is 0 before the zero
+  point is subtracted, not after it.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
-- A ConvTranspose of int8 values by uint8 weights gives other numbers.
+- A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize. If
   int8 inputs of the model are joined, numbers are wrong.
@@ -60,7 +61,7 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     """
     chains = _Chains(definition)
     fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
-    fragile |= chains.find_unsigned_weights()
+    fragile |= chains.find_shifted_weights()
     joins = chains.find_joins()
     if not fragile | joins:
         return definition
@@ -98,6 +99,12 @@ def _is_one_of(*operators: str) -> Callable[[Node], bool]:
     return lambda node: node.op_type in operators
 
 
+def _counts_padding(pool: Node) -> bool:
+    counts, pads = pool.attributes.get("count_include_pad"), pool.attributes.get("pads")
+    sizes = pads.value if pads is not None and isinstance(pads.value, tuple) else ()
+    return counts is not None and bool(counts.value) and any(sizes)
+
+
 class _Chains:
     """What stands before the QuantizeLinear nodes of a graph."""
 
@@ -128,18 +135,25 @@ class _Chains:
         return joins
 
     def find_pools(self) -> set[int]:
-        """The `id` of each AveragePool between a DequantizeLinear and a sum."""
-        if not any(node.op_type == POOL for node in self._nodes):
+        """The `id` of each AveragePool of what was quantised, before a sum or counting padding."""
+        pools = {
+            id(node): node
+            for node in self._nodes
+            if node.op_type == POOL and not node.domain and self._was_quantised(node)
+        }
+        if not pools:
             return set()
-        pools = set[int]()
+        found = {key for key, node in pools.items() if _counts_padding(node)}
         for node in self._nodes:
-            if node.op_type not in SUMS:
-                continue
-            for pool in self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE)):
-                if pool.op_type == POOL and not pool.domain and id(pool) not in pools:
-                    before = self._walk_back(pool.inputs, _is_one_of(*SUMS, QUANTIZE))
-                    pools |= {id(pool)} if any(n.op_type == DEQUANTIZE for n in before) else set()
-        return pools
+            if node.op_type in SUMS:
+                before = self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE))
+                found |= pools.keys() & {id(each) for each in before}
+        return found
+
+    def _was_quantised(self, node: Node) -> bool:
+        """Whether its first input is computed from quantised values without a sum."""
+        before = self._walk_back(node.inputs[:1], _is_one_of(*SUMS, QUANTIZE))
+        return any(each.op_type == DEQUANTIZE for each in before)
 
     def find_pads(self) -> set[int]:
         """The `id` of each Pad along the first axis of what was quantised."""
@@ -147,19 +161,24 @@ class _Chains:
         for node in self._nodes:
             sizes = self._constants.get(node.inputs[1]) if node.op_type == PAD else None
             if sizes is not None and to_numpy(sizes).reshape(2, -1)[:, :1].any():
-                before = self._walk_back(node.inputs[:1], _is_one_of(*SUMS, QUANTIZE))
-                pads |= {id(node)} if any(n.op_type == DEQUANTIZE for n in before) else set()
+                pads |= {id(node)} if self._was_quantised(node) else set()
         return pads
 
-    def find_unsigned_weights(self) -> set[int]:
-        """The `id` of each ConvTranspose by quantised weights of uint8."""
-        nodes = [n for n in self._nodes if n.op_type == "ConvTranspose"]
-        weights = [self._find_constant(node.inputs[1]) for node in nodes]
-        return {
-            id(node)
-            for node, constant in zip(nodes, weights, strict=True)
-            if constant is not None and constant.data_type == DataType.UINT8
-        }
+    def find_shifted_weights(self) -> set[int]:
+        """The `id` of each ConvTranspose by quantised weights that are not int8 around 0."""
+        found = set[int]()
+        for node in self._nodes:
+            if node.op_type != "ConvTranspose":
+                continue
+            maker = self._makers.get(node.inputs[1])
+            if maker is None or maker.op_type != DEQUANTIZE:
+                continue
+            weights = self._constants.get(maker.inputs[0])
+            zero = self._constants.get(maker.inputs[2]) if len(maker.inputs) > 2 else None
+            has_zero = zero is not None and bool(to_numpy(zero).any())
+            if has_zero or weights is None or weights.data_type != DataType.INT8:
+                found.add(id(node))
+        return found
 
     def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
         """Nodes that values are computed from, without those where `stops`, and before them."""

@@ -156,13 +156,27 @@ def _check_prelu(node: NodeFacts) -> str:
     return "a vector of slopes is applied along the channels, not the last axis" if wrong else ""
 
 
-def _check_conv(weights: int) -> Condition:
+def _check_conv(node: NodeFacts) -> str:
     """Seen with 2026.4.1: strides move to an earlier node, and one element ends the process."""
+    shape = node.shape(1)
+    is_point = shape is not None and all(size == 1 for size in shape[2:])
+    if is_point and any(node.numbers("pads") or ()):
+        return "padded convolutions of size 1 read past their input, and apply strides before pads"
+    makers = (node.graph.producer(name) for name in node.node.inputs[:2])
+    is_quantised = any(
+        index is not None and node.graph.nodes[index].op_type == "DequantizeLinear"
+        for index in makers
+    )
+    return _check_windows(1)(node) if is_quantised else ""
+
+
+def _check_windows(weights: int) -> Condition:
+    """Of a convolution of 8-bit integers, whose weights are the input at that place."""
 
     def condition(node: NodeFacts) -> str:
         shape = node.shape(weights)
         if shape is not None and may_read_padding_alone(node, shape[2:]):
-            return "windows of padding alone read past the input; strides move before pads"
+            return "windows of padding alone read past the input"
         return ""
 
     return condition
@@ -230,8 +244,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "AveragePool": check_pool,
     "BitShift": _check_shift,
     "ConstantOfShape": check_expansion,
-    "Conv": _check_conv(1),
-    "ConvInteger": _check_conv(1),
+    "Conv": _check_conv,
+    "ConvInteger": _check_windows(1),
     "DequantizeLinear": _check_dequantize,
     "Expand": check_expansion,
     "GRU": _check_rnn,
@@ -244,7 +258,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Mod": _check_modulo,
     "PRelu": _check_prelu,
     "Pad": _check_pad,
-    "QLinearConv": _check_conv(3),
+    "QLinearConv": _check_windows(3),
     "QuantizeLinear": _check_quantize,
     "RNN": _check_rnn,
     "ReduceMax": _check_extreme,

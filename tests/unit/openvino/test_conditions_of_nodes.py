@@ -39,8 +39,9 @@ CASES = {
     ),
     "padding as wide as the filter along one axis": (
         "Conv",
-        "g (float[1, 2, 3, 1] x) => (y) <float[1, 2, 2, 1] w = {1.0, -2.0, 0.5, 3.0}>"
-        " { y = Conv <pads = [0, 0, 0, 1]> (x, w) }",
+        "g (float[1, 2, 3, 1] x) => (y) <float[1, 2, 2, 1] w = {1.0, -2.0, 0.5, 3.0}, float s ="
+        " {0.0625}, uint8 z = {128}> { q = QuantizeLinear (x, s, z)"
+        " d = DequantizeLinear (q, s, z) y = Conv <pads = [0, 0, 0, 1]> (d, w) }",
         (1, 2, 3, 1),
     ),
     "a bias before a quantisation, and another reader of the product": (

@@ -163,11 +163,23 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
             "v = DequantizeLinear(u, ws, middle) t = ConvTranspose(d, v)"
             " e = QuantizeLinear(t, half, z) y = DequantizeLinear(e, half, z)",
         ),
+        (
+            (1, 3, 6, 9),
+            "v = DequantizeLinear <axis = 1>(i, by, zeros) t = ConvTranspose(d, v)"
+            " e = QuantizeLinear(t, half, z) y = DequantizeLinear(e, half, z)",
+        ),
+        (
+            (1, 3, 6, 9),
+            "y = AveragePool <kernel_shape = [2, 2], count_include_pad = 1, pads = [1, 1, 1, 1]>"
+            " (d)",
+        ),
     ],
     ids=[
         "a Pad along the first axis",
         "int8 inputs that are joined",
         "uint8 weights of a ConvTranspose",
+        "zero points of a ConvTranspose",
+        "counted padding of an AveragePool",
     ],
 )
 def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], body: str) -> None:
@@ -183,6 +195,9 @@ def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], bo
     numbers = {
         "w": RANDOM.integers(-60, 61, (4, 3, 3, 3)).astype(np.int8),
         "u": RANDOM.integers(70, 190, (3, 4, 2, 2)).astype(np.uint8),
+        "i": RANDOM.integers(-60, 61, (3, 2, 2, 2)).astype(np.int8),
+        "by": np.array([0.125, 0.25], np.float32),
+        "zeros": np.array([19, -23], np.int8),
     }
     model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in numbers.items())
     feed = {"x": RANDOM.integers(-128, 128, shape).astype(np.int8)}

@@ -172,7 +172,7 @@ def _convolution(*, opset: int = 17, runtime: int = 1, size: int = 3, **fields: 
         (_convolution(runtime=2), "a scale is not one constant"),
         (_convolution(runtime=3), "a scale is not one constant"),
         (_convolution(runtime=4), "a scale is not one constant"),
-        (_convolution(size=1, pads=[1, 1, 1, 1]), "padded convolutions of size 1"),
+        (_convolution(size=1, pads=[1, 1, 1, 1]), "windows of padding alone"),
     ],
     ids=["opset 12", "scale", "zero point", "weights", "padded point"],
 )
