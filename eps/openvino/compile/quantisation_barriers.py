@@ -143,12 +143,12 @@ class _Chains:
         }
         if not pools:
             return set()
-        found = {key for key, node in pools.items() if _counts_padding(node)}
+        fragile = {key for key, node in pools.items() if _counts_padding(node)}
         for node in self._nodes:
             if node.op_type in SUMS:
                 before = self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE))
-                found |= pools.keys() & {id(each) for each in before}
-        return found
+                fragile |= pools.keys() & {id(each) for each in before}
+        return fragile
 
     def _was_quantised(self, node: Node) -> bool:
         """Whether its first input is computed from quantised values without a sum."""
@@ -166,7 +166,7 @@ class _Chains:
 
     def find_shifted_weights(self) -> set[int]:
         """The `id` of each ConvTranspose by quantised weights that are not int8 around 0."""
-        found = set[int]()
+        shifted = set[int]()
         for node in self._nodes:
             if node.op_type != "ConvTranspose":
                 continue
@@ -177,8 +177,8 @@ class _Chains:
             zero = self._constants.get(maker.inputs[2]) if len(maker.inputs) > 2 else None
             has_zero = zero is not None and bool(to_numpy(zero).any())
             if has_zero or weights is None or weights.data_type != DataType.INT8:
-                found.add(id(node))
-        return found
+                shifted.add(id(node))
+        return shifted
 
     def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
         """Nodes that values are computed from, without those where `stops`, and before them."""

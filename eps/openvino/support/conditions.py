@@ -16,7 +16,7 @@ from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
-from eps.openvino.support.windows import may_read_padding_alone
+from eps.openvino.support.windows import may_have_one_column, may_read_padding_alone
 from eps.openvino.support.written_steps import written_steps_problem
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FLOATS = (DataType.FLOAT, DataType.FLOAT16)
 SCALE_AND_SHIFT = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
+ONE_COLUMN = "one window along the last axis, with a stride of its own, reads past one channel"
 COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "IsInf", "Less", "LessOrEqual")
 
 
@@ -162,6 +163,8 @@ def _check_conv(node: NodeFacts) -> str:
     is_point = shape is not None and all(size == 1 for size in shape[2:])
     if is_point and any(node.numbers("pads") or ()):
         return "padded convolutions of size 1 read past their input, and apply strides before pads"
+    if may_have_one_column(node, shape):
+        return ONE_COLUMN
     makers = (node.graph.producer(name) for name in node.node.inputs[:2])
     is_quantised = any(
         index is not None and node.graph.nodes[index].op_type == "DequantizeLinear"
@@ -177,7 +180,7 @@ def _check_windows(weights: int) -> Condition:
         shape = node.shape(weights)
         if shape is not None and may_read_padding_alone(node, shape[2:]):
             return "windows of padding alone read past the input"
-        return ""
+        return ONE_COLUMN if weights == 1 and may_have_one_column(node, shape) else ""
 
     return condition
 

@@ -1,6 +1,9 @@
-"""Windows of convolutions that lie in the padding alone, past which OpenVINO reads its input.
+"""Convolutions in which OpenVINO reads past its input: numbers differ from run to run, or it ends.
 
-Seen with the CPU plug-in of OpenVINO 2026.4.1: numbers that differ from run to run, and crashes.
+Seen with its CPU plug-in, 2026.4.1:
+
+- Of 8-bit integers, with windows that lie in the padding alone.
+- Of floats with one channel, along a last axis with a stride of its own and one window.
 """
 
 from __future__ import annotations
@@ -30,3 +33,25 @@ def may_read_padding_alone(facts: NodeFacts, kernel: Sequence[Dim]) -> bool:
         for size, step in zip(kernel, dilations, strict=True)
     ]
     return any(pad >= spans[place % axes] for place, pad in enumerate(pads))
+
+
+def may_have_one_column(facts: NodeFacts, weights: Sequence[Dim] | None) -> bool:
+    """Whether one channel is read by one window along the last axis, whose stride is longer.
+
+    Args:
+        facts: About the convolution, whose input, `strides`, `pads` and `dilations` are read.
+        weights: The shape of its filters; None if it is unknown.
+    """
+    strides = facts.numbers("strides")
+    if weights is None or len(weights) < 4 or weights[1] != 1 or facts.number("group", 1) != 1:
+        return False
+    if len(strides) != len(weights) - 2 or strides[-1] == 1 or len(set(strides)) == 1:
+        return False
+    shape, pads = facts.shape(0), facts.numbers("pads")
+    size, kernel = shape[-1] if shape is not None else None, weights[-1]
+    if not isinstance(size, int) or not isinstance(kernel, int) or facts.text("auto_pad", ""):
+        return True
+    axes = len(strides)
+    padding = pads[axes - 1] + pads[-1] if len(pads) == 2 * axes else 0
+    span = (kernel - 1) * (facts.numbers("dilations") or (1,))[-1] + 1
+    return size + padding - span < strides[-1]

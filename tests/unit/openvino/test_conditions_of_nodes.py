@@ -37,6 +37,19 @@ CASES = {
         " { y = Conv <pads = [0, 1]> (x, w) }",
         (1, 1, 1),
     ),
+    "one column of one channel": (
+        "Conv",
+        "g (float[1, 1, 9, 5] x) => (y) <float[4, 1, 1, 5] w = {1.0, -2.0, 0.5, 3.0, 1.0, 2.0, 1.0,"
+        " 0.5, 1.0, -1.0, 1.0, 1.0, -2.0, 0.5, 3.0, 2.0, 2.0, 1.0, -1.0, 0.5}>"
+        " { t = Conv <strides = [1, 2]> (x, w) y = Abs (t) }",
+        (1, 1, 9, 5),
+    ),
+    "one column of one channel, in a free shape": (
+        "Conv",
+        "g (float[1, 1, 9, n] x) => (y) <float[4, 1, 1, 3] w = {1.0, -2.0, 0.5, 3.0, 1.0, 2.0, 1.0,"
+        " 0.5, 1.0, -1.0, 1.0, 1.0}> { t = Conv <strides = [1, 2]> (x, w) y = Abs (t) }",
+        (1, 1, 9, 3),
+    ),
     "padding as wide as the filter along one axis": (
         "Conv",
         "g (float[1, 2, 3, 1] x) => (y) <float[1, 2, 2, 1] w = {1.0, -2.0, 0.5, 3.0}, float s ="
