@@ -8,6 +8,7 @@ reason to decline a node, or "".
 from __future__ import annotations
 
 import struct
+from math import prod
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
@@ -22,6 +23,7 @@ from eps.openvino.support.written_steps import written_steps_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ctx_formats.onnx_model import Node
     from eps.openvino.support.node_facts import NodeFacts
 
     Condition = Callable[[NodeFacts], str]
@@ -153,8 +155,26 @@ def _check_pad(node: NodeFacts) -> str:
 def _check_prelu(node: NodeFacts) -> str:
     shape, slopes = node.shape(0), node.shape(1)
     is_vector = slopes is None or (len(slopes) == 1 and slopes[0] != 1)
-    wrong = is_vector and (shape is None or len(shape) > 2)
-    return "a vector of slopes is applied along the channels, not the last axis" if wrong else ""
+    if is_vector and (shape is None or len(shape) > 2):
+        return "a vector of slopes is applied along the channels, not the last axis"
+    count = prod(size for size in slopes or () if isinstance(size, int))
+    last = shape[-1] if shape else None
+    if count > 1 and slopes and slopes[-1] == 1 and (last == count or not isinstance(last, int)):
+        maker = _find_maker(node, (*SCALE_AND_SHIFT, "Cast"))
+        if maker is not None and maker.op_type.startswith(("MatMul", "QLinearMatMul")):
+            return "behind a matrix product, slopes by channel are applied along the last axis"
+    return ""
+
+
+def _find_maker(node: NodeFacts, through: tuple[str, ...]) -> Node | None:
+    """The node before those of some operators that make the first input; None for an input."""
+    name = node.node.inputs[0]
+    while (index := node.graph.producer(name)) is not None:
+        maker = node.graph.nodes[index]
+        if maker.op_type not in through:
+            return maker
+        name = maker.inputs[0]
+    return None
 
 
 def _check_conv(node: NodeFacts) -> str:

@@ -37,6 +37,12 @@ CASES = {
         " { y = Conv <pads = [0, 1]> (x, w) }",
         (1, 1, 1),
     ),
+    "slopes by channel behind a matrix product": (
+        "PRelu",
+        "g (float[2, 3, 4, 1] x) => (y) <float[1, 3] w = {1.0, -2.0, 3.0}, float[3, 1, 1] s = {0.5,"
+        " -2.0, 4.0}, float k = {0.5}> { t = MatMul (x, w) u = Mul (t, k) y = PRelu (u, s) }",
+        (2, 3, 4, 1),
+    ),
     "one column of one channel": (
         "Conv",
         "g (float[1, 1, 9, 5] x) => (y) <float[4, 1, 1, 5] w = {1.0, -2.0, 0.5, 3.0, 1.0, 2.0, 1.0,"
