@@ -9,6 +9,7 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
 - An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
   or operators such as Relu and Transpose between them. Padding that it counts is 0 before the zero
   point is subtracted, not after it.
+- A MaxPool of a product goes before the scales by column, which it takes the largest of.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
 - A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 SUMS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
 """Operators whose kernels compute arithmetic that follows."""
+MATRICES = ("MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN", "Einsum")
 ARITHMETIC = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
 CLIPS = ("Clip", "Max", "Min")
@@ -61,7 +63,7 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     """
     chains = _Chains(definition)
     fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
-    fragile |= chains.find_shifted_weights()
+    fragile |= chains.find_shifted_weights() | chains.find_pooled_columns()
     joins = chains.find_joins()
     if not fragile | joins:
         return definition
@@ -163,6 +165,12 @@ class _Chains:
             if sizes is not None and to_numpy(sizes).reshape(2, -1)[:, :1].any():
                 pads |= {id(node)} if self._was_quantised(node) else set()
         return pads
+
+    def find_pooled_columns(self) -> set[int]:
+        """The `id` of each MaxPool of a matrix product."""
+        pools = {id(node): node for node in self._nodes if node.op_type == "MaxPool"}
+        makers = {key: self._makers.get(node.inputs[0]) for key, node in pools.items()}
+        return {key for key, maker in makers.items() if maker and maker.op_type in MATRICES}
 
     def find_shifted_weights(self) -> set[int]:
         """The `id` of each ConvTranspose by quantised weights that are not int8 around 0."""

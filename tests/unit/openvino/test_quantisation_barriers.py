@@ -173,6 +173,12 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
             "y = AveragePool <kernel_shape = [2, 2], count_include_pad = 1, pads = [1, 1, 1, 1]>"
             " (d)",
         ),
+        (
+            (1, 1, 8, 3),
+            "v = DequantizeLinear <axis = 1>(columns, by, none2) t = MatMul(d, v)"
+            " m = MaxPool <kernel_shape = [3, 2]>(t) e = QuantizeLinear(m, half, z)"
+            " y = DequantizeLinear(e, half, z)",
+        ),
     ],
     ids=[
         "a Pad along the first axis",
@@ -180,6 +186,7 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
         "uint8 weights of a ConvTranspose",
         "zero points of a ConvTranspose",
         "counted padding of an AveragePool",
+        "pooled columns of a product",
     ],
 )
 def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], body: str) -> None:
@@ -198,6 +205,8 @@ def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], bo
         "i": RANDOM.integers(-60, 61, (3, 2, 2, 2)).astype(np.int8),
         "by": np.array([0.125, 0.25], np.float32),
         "zeros": np.array([19, -23], np.int8),
+        "none2": np.zeros(2, np.int8),
+        "columns": RANDOM.integers(-60, 61, (3, 2)).astype(np.int8),
     }
     model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in numbers.items())
     feed = {"x": RANDOM.integers(-128, 128, shape).astype(np.int8)}
