@@ -205,10 +205,15 @@ class _Chains:
         return self._walk_back((name,), lambda node: any(part in node.op_type for part in parts))
 
     def _loses_constant(self, node: Node) -> bool:
-        """Whether it follows a Clip, or arithmetic with vectors, that no sum computes."""
+        """Whether it follows a Clip or arithmetic with vectors that no sum computes, or a sum.
+
+        The latter where others read the sum, too: its scale is such a factor.
+        """
         maker = self._makers.get(node.inputs[0])
         if maker is None:
             return False
+        if maker.op_type in SUMS and self._readers[node.inputs[0]] > 1:
+            return True
         clips = maker.op_type in CLIPS
         while maker is not None and maker.op_type in CLIPS:
             maker = self._makers.get(maker.inputs[0])

@@ -246,3 +246,28 @@ def test_quantised_factors_by_column_are_kept() -> None:
     with ort.InferenceSession(data, options, providers=[OPENVINO]) as session:
         assert [part.ep for part in session.explain().partitions] == [OPENVINO]
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+
+def test_a_sum_that_others_read_keeps_its_scale_in_free_shapes() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (uint8[1, m, n] x) => (float[1, k, p] y, float[1, k, p] t)
+        <uint8 z = {78}, uint8 none = {0}, int8 wz = {0}, float s = {128}, float ws = {0.015625},
+         float s2 = {512}>
+        { d = DequantizeLinear(x, s, z) v = DequantizeLinear(w, ws, wz)
+          t = Conv <pads = [1, 1]>(d, v) q = QuantizeLinear(t, s2, none)
+          y = DequantizeLinear(q, s2, none) }"""
+    )
+    weights = RANDOM.integers(-110, 111, (7, 5, 3)).astype(np.int8)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    data = model.SerializeToString()
+    feed = {"x": RANDOM.integers(0, 256, (1, 5, 16)).astype(np.uint8)}
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    expected = onnxruntime.InferenceSession(data, plain).run(None, feed)
+    with ort.InferenceSession(data, options, providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        for answer, right in zip(session.run(None, feed), expected, strict=True):
+            np.testing.assert_array_equal(answer, right)
