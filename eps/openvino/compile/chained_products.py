@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 MODE = "SNIPPETS_MODE"
-PRODUCTS = ("MatMul", "Gemm", "QLinearMatMul", "QGemm")
+PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "QGemm")
 
 
 def separate_products(

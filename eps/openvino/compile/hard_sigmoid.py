@@ -2,7 +2,9 @@
 
 Its own is a reference implementation in plain layouts (2026.4.1): between convolutions, tensors are
 reordered before and after it. In quantised mobile networks that took a third of a run. The others
-become part of the kernel with what is around them.
+become part of the kernel with what is around them. Of quantised values and before a quantisation,
+they would be computed from the integers, some steps away; a maximum with the lowest float is
+between.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
+LOWEST = -3.4028234663852886e38
 CLIP_WITH_INPUTS = 11
 """Version of Clip from which on its bounds are inputs."""
 
@@ -35,11 +38,15 @@ def write_out_gates(definition: GraphDef, graph: Graph) -> GraphDef:
     if not gates:
         return definition
     writer = NodeWriter(definition, "gate")
+    steps = {n.outputs[0] for n in definition.nodes if n.op_type == "DequantizeLinear"}
     for node in definition.nodes:
         if id(node) in gates:
             alpha = writer.number(read_number(node, "alpha", DEFAULT_ALPHA))
             beta = writer.number(read_number(node, "beta", DEFAULT_BETA))
-            line = writer.add("Add", writer.add("Mul", node.inputs[0], alpha), beta)
+            x = node.inputs[0]
+            if x in steps:
+                x = writer.add("Max", x, writer.number(LOWEST))
+            line = writer.add("Add", writer.add("Mul", x, alpha), beta)
             ends = writer.number(0), writer.number(1)
             writer.add("Clip", line, *ends, output=node.outputs[0])
         else:

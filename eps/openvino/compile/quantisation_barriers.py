@@ -147,7 +147,7 @@ class _Chains:
             return set()
         fragile = {key for key, node in pools.items() if _counts_padding(node)}
         for node in self._nodes:
-            if node.op_type in SUMS:
+            if node.op_type in (*SUMS, "MatMulNBits"):
                 before = self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE))
                 fragile |= pools.keys() & {id(each) for each in before}
         return fragile

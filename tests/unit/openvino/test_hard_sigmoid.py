@@ -13,7 +13,7 @@ import ort_lite as ort
 OPENVINO = "OpenVINOExecutionProvider"
 CONFIG = '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'
 RANDOM = np.random.default_rng(11)
-WRITTEN = "HardSigmoid x1 written out as Add x1, Clip x1, Mul x1"
+WRITTEN = "HardSigmoid x1 written out as Add x1, Clip x1"
 VALUES = {
     "w": RANDOM.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32),
     "k": RANDOM.integers(-90, 91, (4, 4, 3, 3)).astype(np.int8),
@@ -87,3 +87,21 @@ def test_it_stays_with_special_values_and_older_clips() -> None:
     for apart, notes in (run(body, "1", ieee="1"), run(body, "1", opset=10)):
         assert apart <= 1e-6
         assert not any(WRITTEN in note for note in notes)
+
+
+@pytest.mark.parametrize("zero", [0, 64])
+def test_gates_of_integers_are_those_of_floats(zero: int) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (uint8[3, 40] x) => (float[3, 40] y)
+        <uint8 z = {{{zero}}}, int8 none = {{0}}, float s = {{0.0625}}, float s2 = {{0.015625}}>
+        {{ d = DequantizeLinear (x, s, z) h = HardSigmoid (d) q = QuantizeLinear (h, s2, none)
+          y = DequantizeLinear (q, s2, none) }}"""
+    ).SerializeToString()
+    feed = {"x": RANDOM.integers(0, 256, (3, 40)).astype(np.uint8)}
+    settings = ort.SessionOptions()
+    settings.add_session_config_entry("session.placement", "all")
+    (expected,) = onnxruntime.InferenceSession(model).run(None, feed)
+    with ort.InferenceSession(model, settings, providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
