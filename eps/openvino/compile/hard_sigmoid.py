@@ -38,13 +38,13 @@ def write_out_gates(definition: GraphDef, graph: Graph) -> GraphDef:
     if not gates:
         return definition
     writer = NodeWriter(definition, "gate")
-    steps = {n.outputs[0] for n in definition.nodes if n.op_type == "DequantizeLinear"}
+    is_quantised = any(node.op_type == "DequantizeLinear" for node in definition.nodes)
     for node in definition.nodes:
         if id(node) in gates:
             alpha = writer.number(read_number(node, "alpha", DEFAULT_ALPHA))
             beta = writer.number(read_number(node, "beta", DEFAULT_BETA))
             x = node.inputs[0]
-            if x in steps:
+            if is_quantised:
                 x = writer.add("Max", x, writer.number(LOWEST))
             line = writer.add("Add", writer.add("Mul", x, alpha), beta)
             ends = writer.number(0), writer.number(1)

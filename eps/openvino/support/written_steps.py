@@ -4,7 +4,8 @@ compile/written_steps.py writes it. Seen with the CPU plug-in of OpenVINO 2026.4
 
 - Steps of 16 bits, with the DequantizeLinear behind them, are taken out of the model (its pass
   FQStripping): values are neither rounded nor clipped.
-- In free shapes, a scale for each index of an axis other than the second is applied to others.
+- A scale for each index of an axis other than the second is applied to others, in free shapes, and
+  in known ones behind an AveragePool.
 """
 
 from __future__ import annotations
@@ -44,10 +45,8 @@ def is_written_out(node: Node, graph: Graph) -> bool:
     if kind not in RANGES or not _has_axis(node, graph):
         return False
     shape = shape_of(graph, node.inputs[0])
-    if shape is None:
-        return find_axis(node) != CHANNEL
-    is_free = any(not isinstance(size, int) for size in shape)
-    return is_free and find_axis(node) % len(shape) != CHANNEL
+    axis = find_axis(node)
+    return (axis if shape is None else axis % len(shape)) != CHANNEL
 
 
 def _has_axis(node: Node, graph: Graph) -> bool:

@@ -87,14 +87,15 @@ def test_steps_of_16_bits_by_axis(before: str, axis: int, *, free: bool) -> None
     compare(model("uint16", scale, zero, before, "Relu", free=free, axis=axis))
 
 
+@pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("axis", [0, 2, -1])
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
-def test_steps_of_8_bits_by_axis_in_free_shapes(kind: str, before: str, axis: int) -> None:
+def test_steps_of_8_bits_by_axis(kind: str, before: str, axis: int, *, free: bool) -> None:
     size = (2, 3, 40)[axis]
     scale = (2.0 ** RANDOM.integers(6, 10, size)).astype(np.float32)
     zero = RANDOM.integers(0, 100, size)
-    session = compare(model(kind, scale, zero, before, "Relu", free=True, axis=axis))
+    session = compare(model(kind, scale, zero, before, "Relu", free=free, axis=axis))
     assert "computes other steps" in str(session.explain())
 
 
