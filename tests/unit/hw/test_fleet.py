@@ -94,15 +94,20 @@ class Fleet:
         except (OSError, ValueError, KeyError):
             return ""
 
-    def _start(self, kind: str, *arguments: object) -> subprocess.Popen[bytes]:
+    def _start(self, kind: str, *arguments: object) -> tuple[subprocess.Popen[bytes], Path]:
         log = self._folder / f"{kind}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", "dask", kind, *arguments]
-        return self._stack.enter_context(process(*command, log=log))
+        return self._stack.enter_context(process(*command, log=log)), log
 
     def worker(self, name: str, resources: str) -> subprocess.Popen[bytes]:
-        return self._start("worker", self.address, "--name", name, "--no-nanny", "--nthreads", "1",
-                           "--no-dashboard", "--local-directory", self._folder,
-                           *(["--resources", resources] if resources else []))  # fmt: skip
+        """A worker that the scheduler knows."""
+        started, log = self._start(
+            "worker", self.address, "--name", name, "--no-nanny", "--nthreads", "1",
+            "--no-dashboard", "--local-directory", self._folder,
+            *(["--resources", resources] if resources else []),
+        )  # fmt: skip
+        wait_for(lambda: b"Registered to" in log.read_bytes(), f"worker {name}")
+        return started
 
 
 @pytest.fixture
