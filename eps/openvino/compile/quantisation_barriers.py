@@ -25,6 +25,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.compile.node_writer import NodeWriter
@@ -159,12 +161,23 @@ class _Chains:
 
     def find_pads(self) -> set[int]:
         """The `id` of each Pad along the first axis of what was quantised."""
-        pads = set[int]()
-        for node in self._nodes:
-            sizes = self._constants.get(node.inputs[1]) if node.op_type == PAD else None
-            if sizes is not None and to_numpy(sizes).reshape(2, -1)[:, :1].any():
-                pads |= {id(node)} if self._was_quantised(node) else set()
-        return pads
+        return {
+            id(node)
+            for node in self._nodes
+            if node.op_type == PAD and self._may_pad_first(node) and self._was_quantised(node)
+        }
+
+    def _may_pad_first(self, node: Node) -> bool:
+        """Whether a Pad adds to the first axis; that of sizes or axes that are computed may."""
+        pads = node.attributes.get("pads")  # of Pad-2
+        if pads is not None and isinstance(pads.value, tuple):
+            sizes = np.array(pads.value)
+        else:
+            constant = self._constants.get(node.inputs[1])
+            if constant is None or len(node.inputs) > 3:
+                return True
+            sizes = to_numpy(constant)
+        return bool(sizes.reshape(2, -1)[:, :1].any())
 
     def find_pooled_columns(self) -> set[int]:
         """The `id` of each MaxPool of a matrix product."""

@@ -271,3 +271,29 @@ def test_a_sum_that_others_read_keeps_its_scale_in_free_shapes() -> None:
         assert [part.ep for part in session.explain().partitions] == [OPENVINO]
         for answer, right in zip(session.run(None, feed), expected, strict=True):
             np.testing.assert_array_equal(answer, right)
+
+
+@pytest.mark.parametrize(
+    ("opset", "pad"),
+    [
+        (10, "Pad <pads = [1, 0, 0, 0, 0, 0, 0, 0]>(d)"),
+        (10, "Pad <pads = [0, 0, 1, 1, 0, 0, 1, 1]>(d)"),
+        (18, "Pad(d, two, , axes)"),
+    ],
+)
+def test_pads_of_every_form_are_filled_with_zero(opset: int, pad: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (uint8[1, 3, 6, 9] x) => (float[a, b, c, e] y)
+        <uint8 z = {{90}}, float s = {{0.25}}, int64[2] two = {{1, 0}}, int64[1] axes = {{0}}>
+        {{ d = DequantizeLinear(x, s, z) p = {pad} q = QuantizeLinear(p, s, z)
+           y = DequantizeLinear(q, s, z) }}"""
+    )
+    if opset < 18:
+        del model.graph.initializer[2:]
+    data, options = model.SerializeToString(), ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    feed = {"x": RANDOM.integers(0, 256, (1, 3, 6, 9)).astype(np.uint8)}
+    (expected,) = onnxruntime.InferenceSession(data).run(None, feed)
+    with ort.InferenceSession(data, options, providers=[OPENVINO, "CPUExecutionProvider"]) as made:
+        np.testing.assert_array_equal(made.run(None, feed)[0], expected)
