@@ -36,8 +36,9 @@ TOTAL_READ = 1 << 28
 """So many bytes of constants may be read a second time and more often: a few megabytes of weights
 and thousands of nodes that reduce them would take minutes."""
 
-KEPT = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
-"""Quantised weights stay what they are: EPs compute with them, and they are smaller."""
+KEPT = frozenset(("DequantizeLinear", "DynamicQuantizeLinear"))
+"""Quantised weights stay what they are: EPs compute with them, and they are smaller. One element
+is a factor or a summand, and becomes a number."""
 
 
 @dataclass(slots=True)
@@ -169,10 +170,17 @@ def _may_fold(graph: MutableGraph, node: Node) -> bool:
     return (
         node.domain in ONNX_DOMAINS
         and node.op_type not in NONDETERMINISTIC
-        and node.op_type not in KEPT
+        and (node.op_type not in KEPT or _is_one_element(graph, node))
         and not bodies(node)
         and not any(name in graph.finals for name in node.outputs)
     )
+
+
+def _is_one_element(graph: MutableGraph, node: Node) -> bool:
+    """Whether each result is known to have one element."""
+    types = [graph.type_of(name) for name in node.outputs if name]
+    shapes = [t.shape if isinstance(t, TensorType) else None for t in types]
+    return all(shape is not None and set(shape) <= {1} for shape in shapes)
 
 
 def _tensor_bytes(tensor: Tensor | None) -> int:

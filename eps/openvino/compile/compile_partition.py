@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
+_TRANSFORMATION = re.compile(r"\[\w+Transformation\]")
+"""How an error of a low precision transformation begins."""
 MAX_TRIES = 64
 INTEGER_PRODUCT = "MatMulInteger"
 QUANTIZED = ("QuantizeLinear", "QLinear", "QGemm")
@@ -97,7 +99,7 @@ def _compile(
         notes = (*rewritten.notes, *notes)
         try:
             device = device_to_compile_for(BindingRuntime(core), options.device)
-            compiled = core.compile_model(model, device, config)
+            compiled, lines = _compile_model(core, model, device, config, options)
         except SDK_ERRORS as exc:
             text = sdk_text(exc)
             if options.kind == "CPU":
@@ -109,6 +111,7 @@ def _compile(
                 refused = _find_refused(core, graph, options, known, text)
                 raise CompileRefused(name, text, refused) from exc
             raise EPFail(f"OpenVINO cannot compile {name} for {options.device}: {text}") from exc
+    notes = (*notes, *lines)
     made = BindingModel(compiled)
     verdicts.learn(requirements_of(compiled, options))
     if options.npu_platform:
@@ -121,6 +124,28 @@ def _compile(
     partition = OpenVINOPartition(made, name, order, graph, notes, finder)
     partition.one_thread = one_thread
     return partition
+
+
+def _compile_model(
+    core: openvino.Core,
+    model: openvino.Model,
+    device: str,
+    config: dict[str, object],
+    options: OpenVINOOptions,
+) -> tuple[openvino.CompiledModel, tuple[str, ...]]:
+    """Compile without the 8-bit transformations where they fail; with a note on that."""
+    try:
+        return core.compile_model(model, device, config), ()
+    except SDK_ERRORS as exc:
+        text = sdk_text(exc)
+        if not options.has_cpu or not _TRANSFORMATION.search(text):
+            raise
+    from eps.openvino.compile.int8_sums import turn_off  # noqa: PLC0415 - lazy: rare
+
+    log.info("OpenVINO's 8-bit transformations fail and are turned off: %s", text)
+    turn_off(core, config, options.device)
+    compiled = core.compile_model(model, device, config)
+    return compiled, (f"computed in float32: OpenVINO's 8-bit transformations fail: {text[:200]}",)
 
 
 def _choose_config(

@@ -3,7 +3,8 @@
 Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to the whole range:
 
 - A factor or summand by channel before a QuantizeLinear is joined with it. In free shapes, the
-  first channel's then counts for all channels; a negative factor turns the clipping round.
+  first channel's then counts for all channels, and none does where others read the value without
+  it, too; a negative factor turns the clipping round.
 - A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
   Where a convolution or matrix product is right before them, the kernel of that computes them.
 - An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
@@ -35,7 +36,7 @@ from ort_lite.ep import to_numpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ctx_formats.onnx_model import GraphDef, Node, Tensor
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -116,6 +117,7 @@ class _Chains:
         self._nodes = definition.nodes
         self._constants = definition.initializers
         self._makers = {name: node for node in definition.nodes for name in node.outputs if name}
+        self._vectors = self._find_vectors()
         self._readers: dict[str, int] = {}
         for name in (n for node in definition.nodes for n in node.inputs):
             self._readers[name] = self._readers.get(name, 0) + 1
@@ -232,23 +234,25 @@ class _Chains:
             maker = self._makers.get(maker.inputs[0])
         has_vector = False
         while maker is not None and maker.op_type in ARITHMETIC:
-            computed = [name for name in maker.inputs if self._find_constant(name) is None]
+            computed = [name for name in maker.inputs if name not in self._vectors]
             if len(computed) != 1:
                 return clips and has_vector
-            has_vector = has_vector or any(map(self._is_vector, maker.inputs))
+            has_vector = has_vector or any(self._vectors.get(name) for name in maker.inputs)
             if self._readers[computed[0]] > 1:  # so no kernel of a sum computes this node
                 return clips or has_vector
             maker = self._makers.get(computed[0])
         is_sum = maker is not None and maker.op_type in SUMS
         return not is_sum and (clips or has_vector)
 
-    def _find_constant(self, name: str) -> Tensor | None:
-        """The constant behind a name, which may be quantised; None for a computed value."""
-        maker = self._makers.get(name)
-        if maker is not None and maker.op_type == DEQUANTIZE:
-            name = maker.inputs[0]
-        return self._constants.get(name)
-
-    def _is_vector(self, name: str) -> bool:
-        constant = self._find_constant(name)
-        return constant is not None and any(size != 1 for size in constant.dims)
+    def _find_vectors(self) -> dict[str, bool]:
+        """Names of constants and of what is made of them, and whether each may be a vector."""
+        vectors = {
+            name: any(size != 1 for size in tensor.dims) for name, tensor in self._constants.items()
+        }
+        for node in self._nodes:
+            read = [name for name in node.inputs if name]
+            if read and all(name in vectors for name in read):
+                is_step = node.op_type in (QUANTIZE, DEQUANTIZE)
+                has_many = vectors[read[0]] if is_step else True
+                vectors |= dict.fromkeys(filter(None, node.outputs), has_many)
+        return vectors

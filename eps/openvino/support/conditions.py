@@ -224,31 +224,7 @@ def _check_quantize(node: NodeFacts) -> str:
         return "cannot convert blocked quantisation"
     if node.is_runtime(1):
         return "a non-constant scale is applied as its reciprocal, which rounds differently"
-    if _follows_shared_value(node):
-        return "a bias or factor is lost if the value without it has another reader in free shapes"
     return written_steps_problem(node)
-
-
-def _follows_shared_value(node: NodeFacts) -> bool:
-    """Whether its input is a value that others read, too, behind arithmetic with constants.
-
-    Seen with 2026.4.1 on CPU for MatMul, Conv and inputs with free dimensions, behind Add and
-    BatchNormalization.
-    """
-    graph, shape = node.graph, node.shape(0)
-    if shape is not None and all(isinstance(size, int) for size in shape):
-        return False
-    outputs = {info.name for info in graph.outputs}
-    name = node.node.inputs[0]
-    while (index := graph.producer(name)) is not None:
-        producer = graph.nodes[index]
-        computed = [each for each in producer.inputs if graph.constant(each) is None]
-        if producer.op_type not in SCALE_AND_SHIFT or len(computed) != 1:
-            return False
-        (name,) = computed
-        if len(graph.consumers(name)) > 1 or name in outputs:
-            return True
-    return False
 
 
 def _check_dequantize(node: NodeFacts) -> str:

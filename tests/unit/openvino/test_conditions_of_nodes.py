@@ -63,21 +63,6 @@ CASES = {
         " d = DequantizeLinear (q, s, z) y = Conv <pads = [0, 0, 0, 1]> (d, w) }",
         (1, 2, 3, 1),
     ),
-    "a bias before a quantisation, and another reader of the product": (
-        "QuantizeLinear",
-        "g (float[n, 2] x) => (y, v) <float[2, 2] w = {1.0, -2.0, 3.0, 0.5}, float[2] b = {2.0,"
-        " -1.0}, float s = {0.0625}, uint8 z = {128}> { t = MatMul (x, w) u = Add (t, b)"
-        " q = QuantizeLinear (u, s, z) y = DequantizeLinear (q, s, z) v = Relu (t) }",
-        (3, 2),
-    ),
-    "a normalisation before a quantisation, and another reader of its input": (
-        "QuantizeLinear",
-        "g (float[n, 2] x) => (y, v) <float[2] w = {1.0, -2.0}, float[2] b = {2.0, -1.0}, float s ="
-        " {0.0625}, uint8 z = {128}, float e = {0.001}, float[2] o = {1.0, 0.5}>"
-        " { u = BatchNormalization (x, w, b, b, o) q = QuantizeLinear (u, s, z)"
-        " y = DequantizeLinear (q, s, z) v = LayerNormalization <epsilon = 0.001> (x, w) }",
-        (3, 2),
-    ),
     "a slice between both ends of what a slice left": (
         "Slice",
         "g (float[2, n] x) => (y) <int64[1] a = {-2}, int64[1] b = {5}, int64[1] c = {-1}, int64[1]"

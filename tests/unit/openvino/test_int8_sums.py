@@ -172,6 +172,41 @@ def test_a_pad_of_a_quantised_value_adds_its_constant() -> None:
     np.testing.assert_array_equal(result, ReferenceEvaluator(model).run(None, feed)[0])
 
 
+ONCE = "e = QuantizeLinear (k, s, z)"
+TWICE = "l = DequantizeLinear (bytes, s2, wz) e = QuantizeLinear (l, s, z)"
+
+
+@pytest.mark.parametrize("device", ["CPU", "HETERO:CPU"])
+@pytest.mark.parametrize("batch", ["1", "n"])
+@pytest.mark.parametrize(("constant", "fails"), [(ONCE, False), (TWICE, True)])
+def test_factors_that_are_quantised_constants_compile(
+    constant: str, *, fails: bool, batch: str, device: str
+) -> None:
+    """OpenVINO's MultiplyPartialTransformation fails where it folds a constant's steps itself."""
+    if device != "CPU" and sys.platform == "win32":
+        pytest.skip("groups load slowly under Wine")
+    model = onnx.parser.parse_model(
+        f"""{HEAD} g (float[{batch}, 3, 8, 4] x) => (float[{batch}, 5, 8, 4] y)
+        <float s = {{0.0205}}, uint8 z = {{120}}, float ws = {{0.01}}, int8 wz = {{0}},
+         float s2 = {{0.03}}, int8[5, 1, 1] bytes = {{-30, -10, 10, 30, 50}},
+         float[5, 1, 1] k = {{0.1, 0.9, 0.3, 0.7, 1.2}}> {{
+        {QUANTISED} b = DequantizeLinear (w, ws, wz) c = Conv (a, b)
+        d = QuantizeLinear (c, s, z) g = DequantizeLinear (d, s, z) {constant}
+        f = DequantizeLinear (e, s, z) h = Mul (f, g)
+        i = QuantizeLinear (h, s, z) y = DequantizeLinear (i, s, z) }}"""
+    )
+    random = np.random.default_rng(0)
+    weights = random.integers(-64, 65, (5, 3, 1, 1)).astype(np.int8)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feed = {"x": random.normal(0, 1, (1, 3, 8, 4)).astype(np.float32)}
+    result, notes = run(model, feed, device_type=device)
+    failed = any("8-bit transformations fail: [MultiplyPartial" in note for note in notes)
+    assert failed == fails, notes
+    steps = np.abs(result - ReferenceEvaluator(model).run(None, feed)[0]) / 0.0205
+    assert steps.max() < 2.5
+    assert np.count_nonzero(steps > 0.5) <= 0.02 * steps.size
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="groups load slowly under Wine")
 @pytest.mark.parametrize("device", ["AUTO:CPU", "HETERO:CPU"])
 def test_groups_of_devices_compute_the_same_sums(device: str) -> None:

@@ -152,7 +152,10 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
 @pytest.mark.parametrize(
     ("shape", "body"),
     [
-        ((1, 3, 6, 9), "p = Pad(d, first) y = Identity(p)"),
+        (
+            (1, 3, 6, 9),
+            "p = Pad(d, first) e = QuantizeLinear(p, half, z) y = DequantizeLinear(e, half, z)",
+        ),
         (
             (2, 3, 6, 9),
             "c = Concat <axis = 2>(d, d) e = QuantizeLinear(c, half, z)"
@@ -170,8 +173,9 @@ def test_averages_of_quantised_values_are_not_rounded(before: str, between: str,
         ),
         (
             (1, 3, 6, 9),
-            "y = AveragePool <kernel_shape = [2, 2], count_include_pad = 1, pads = [1, 1, 1, 1]>"
-            " (d)",
+            "c = QuantizeLinear(d, half, z) h = DequantizeLinear(c, half, z)"
+            " y = AveragePool <kernel_shape = [2, 2], count_include_pad = 1, pads = [1, 1, 1, 1]>"
+            " (h)",
         ),
         (
             (1, 1, 8, 3),
@@ -202,7 +206,7 @@ def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], bo
     numbers = {
         "w": RANDOM.integers(-60, 61, (4, 3, 3, 3)).astype(np.int8),
         "u": RANDOM.integers(70, 190, (3, 4, 2, 2)).astype(np.uint8),
-        "i": RANDOM.integers(-60, 61, (3, 2, 2, 2)).astype(np.int8),
+        "i": RANDOM.integers(-128, 128, (3, 2, 2, 2)).astype(np.int8),
         "by": np.array([0.125, 0.25], np.float32),
         "zeros": np.array([19, -23], np.int8),
         "none2": np.zeros(2, np.int8),
@@ -271,6 +275,40 @@ def test_a_sum_that_others_read_keeps_its_scale_in_free_shapes() -> None:
         assert [part.ep for part in session.explain().partitions] == [OPENVINO]
         for answer, right in zip(session.run(None, feed), expected, strict=True):
             np.testing.assert_array_equal(answer, right)
+
+
+SHARED = {
+    "summands": "t = MatMul (x, w) u = Add (t, b)",
+    "factors": "t = Relu (x) u = Mul (b, t)",
+    "quantised factors": "t = MatMul (x, w) k = DequantizeLinear (bytes, s, z) u = Mul (k, t)",
+    "computed factors": "t = MatMul (x, w) k = DequantizeLinear (bytes, s, z)"
+    " f = Reshape (k, row) u = Mul (t, f)",
+    "a normalisation": "t = Relu (x) u = BatchNormalization (t, b, b, b, o)",
+}
+
+
+@pytest.mark.parametrize("body", SHARED.values(), ids=SHARED)
+def test_constants_are_kept_where_others_read_the_value_without_them(body: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 2] x) => (float[n, 2] y, float[n, 2] v)
+        <float[2, 2] w = {{1.0, -2.0, 3.0, 0.5}}, float[2] b = {{2.0, -1.0}},
+         int64[2] row = {{1, 2}}, float[2] o = {{1.0, 0.25}},
+         uint8[2] bytes = {{153, 120}}, float s = {{0.0625}},
+         uint8 z = {{128}}>
+        {{ {body} q = QuantizeLinear (u, s, z) y = DequantizeLinear (q, s, z)
+           v = Sigmoid (t) }}"""
+    )
+    data, options = model.SerializeToString(), ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    feed = {"x": RANDOM.integers(-40, 40, (5, 2)).astype(np.float32) / np.float32(32)}
+    expected = onnxruntime.InferenceSession(data, plain).run(None, feed)
+    with ort.InferenceSession(data, options, providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        for answer, right in zip(session.run(None, feed), expected, strict=True):
+            np.testing.assert_allclose(answer, right, atol=1e-5)
 
 
 @pytest.mark.parametrize(
