@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ctx_formats.copied_file import CopiedFile
     from ctx_formats.mapped_file import FileStamp, MappedFile
     from ctx_formats.onnx_model import Model
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.options import SessionOptions
     from ort_lite.trust.verification import Proof
 
@@ -325,17 +326,22 @@ def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
 
 
 def infer_model(model: Model, free_dimensions: Mapping[str, int]) -> Model:
+    """The model of `infer_certain`, which has the arguments and errors."""
+    return infer_certain(model, free_dimensions).model
+
+
+def infer_certain(model: Model, free_dimensions: Mapping[str, int]) -> Inferred:
     """A plain model with constants lifted, functions inlined and types inferred.
 
     Raises:
         InvalidGraph: The model contradicts itself.
-        Fail: As infer_types; an input has no type; an unknown operator set.
+        Fail: As infer_with_certain; an input has no type; an unknown operator set.
     """
     from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.node_schemas import check_versions, require_arity  # noqa: PLC0415 - lazy: reload
-    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.shape_inference import infer_with_certain  # noqa: PLC0415 - lazy: reload
 
     _require_versions(model)
     check_versions(model)
@@ -346,12 +352,12 @@ def infer_model(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     graph = drop_dropout(graph, model.opset_imports.get("", 1))
     model = replace(model, graph=graph)
     try:
-        return infer_types(model, strict=True)
+        return infer_with_certain(model, strict=True)
     except OrtLiteError:
         ordered = as_graph(model)  # says of a missing or doubled name more than inference does
         if ordered.nodes == model.graph.nodes:
             raise
-        return infer_types(with_definition(model, ordered), strict=True)
+        return infer_with_certain(with_definition(model, ordered), strict=True)
 
 
 def _require_input_types(graph: GraphDef) -> None:

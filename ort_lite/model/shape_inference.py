@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
-from ctx_formats.lean_dataclass import replace
+from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, TensorType, ValueInfo
@@ -65,7 +65,26 @@ _NODE = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): 
 _SUMMARY = re.compile(r"^\[ShapeInferenceError\] (?:Inference error\(s\): )?(?=\(op_type:)")
 
 
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """A model with types.
+
+    Attributes:
+        model: Its functions inlined, its `value_info` full.
+        certain: A graph of the same values whose types follow from the model's inputs alone,
+            whatever the file declares of others; None where only a further inference tells.
+    """
+
+    model: Model
+    certain: GraphDef | None
+
+
 def infer_types(model: Model, *, strict: bool = False) -> Model:
+    """The model of `infer_with_certain`, which has the arguments and errors."""
+    return infer_with_certain(model, strict=strict).model
+
+
+def infer_with_certain(model: Model, *, strict: bool = False) -> Inferred:
     """`model` with functions inlined and `value_info` of every graph as full as it gets.
 
     What the file declares of values inside counts where inference finds nothing. Weights are
@@ -88,23 +107,28 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
     if strict:
         check_attributes(light)
     light = replace(light, graph=with_short_symbols(map_nodes(light.graph, _with_onesided)))
-    inferred = _infer_with_declarations(hide_ceil_pools(light), heavy, strict=strict)
+    inferred, certain = _infer_with_declarations(hide_ceil_pools(light), heavy, strict=strict)
     graph = with_original_symbols(show_ceil_pools(inferred.graph), model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
-    return replace(
-        light,
-        graph=replace(
-            graph,
-            inputs=_original_inputs(model, kept),
-            initializers={**graph.initializers, **heavy},
-        ),
+    graph = replace(
+        graph,
+        inputs=_original_inputs(model, kept),
+        initializers={**graph.initializers, **heavy},
     )
+    return Inferred(replace(light, graph=graph), certain)
 
 
-def _infer_with_declarations(model: Model, heavy: Mapping[str, Tensor], *, strict: bool) -> Model:
-    """`model` with what inference finds without its declarations, then with what is missing."""
+def _infer_with_declarations(
+    model: Model, heavy: Mapping[str, Tensor], *, strict: bool
+) -> tuple[Model, GraphDef | None]:
+    """`model` with what inference finds without its declarations, then with what is missing.
+
+    Returns:
+        The model, and the graph with the former alone, see `Inferred`.
+    """
     declared, names = model.graph, frozenset[str]()
     bare, inferred = _infer_filled(model, strict=strict)
+    certain = None if any(map(is_ceil_pool, declared.nodes)) else bare.graph
     for _ in range(ROUNDS):
         loose = loosen_shapes(model.graph, inferred.graph)
         if loose is model.graph:
@@ -119,7 +143,7 @@ def _infer_with_declarations(model: Model, heavy: Mapping[str, Tensor], *, stric
         info.name: info.type for info in model.graph.inputs if info.type is not None
     }
     makers.update({n: TensorType(t.data_type, t.dims) for n, t in constants.items()})
-    return replace(inferred, graph=show_outputs(declared, inferred.graph, makers))
+    return replace(inferred, graph=show_outputs(declared, inferred.graph, makers)), certain
 
 
 def _infer_filled(model: Model, *, strict: bool = False) -> tuple[Model, Model]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ort_lite.ep.interface import FusedNode, GraphView
 from ort_lite.model import loader
-from ort_lite.model.graph import Graph, free_names
+from ort_lite.model.graph import Graph
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.transforms.fold_constants import MAX_OUTPUT
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.ep.interface import ExecutionProvider, Value
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.options import GraphOptimizationLevel, SessionOptions
 
 log = get_logger(__name__)
@@ -59,10 +60,10 @@ def settings_of(
     )
 
 
-def _infer_types(model: Model) -> Model:
-    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - lazy: reload
+def _infer_types(model: Model) -> Inferred:
+    from ort_lite.model.shape_inference import infer_with_certain  # noqa: PLC0415 - lazy: reload
 
-    return infer_types(model)
+    return infer_with_certain(model)
 
 
 def optimize_model(
@@ -73,23 +74,15 @@ def optimize_model(
     Raises:
         InvalidGraph: The model contradicts itself.
     """
-    typed = loader.infer_model(model, free_dimensions)
+    inferred = loader.infer_certain(model, free_dimensions)
+    typed = inferred.model
     graph = loader.as_graph(typed)  # refuses what is contradictory, and sorts the nodes
     sorted_model = loader.with_definition(typed, graph)
-    as_read = not _declares_types(model) and graph.definition.nodes == typed.graph.nodes
-    done = transform(sorted_model, replace(settings, all_inferred=as_read))
+    certain = inferred.certain if graph.definition.nodes == typed.graph.nodes else None
+    done = transform(sorted_model, replace(settings, certain=certain))
     if done.model is sorted_model or done.model.graph is sorted_model.graph:
         return graph, done
     return loader.as_graph(done.model), done
-
-
-def _declares_types(model: Model) -> bool:
-    """Whether inference could have learnt of a value from more than the model's inputs."""
-    graph = model.graph
-    if graph.value_info or model.functions:
-        return True
-    read = {name for node in graph.nodes for name in (*node.inputs, *free_names(node))}
-    return any(info.name in read for info in graph.outputs)
 
 
 class _Evaluator:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_formats.onnx_model import GraphDef, Model
+    from ort_lite.model.shape_inference import Inferred
 
-    InferTypes = Callable[[Model], Model]
+    InferTypes = Callable[[Model], Inferred]
 
 
 @dataclass(slots=True)
@@ -26,26 +27,24 @@ class CertainShapes:
 
     Attributes:
         model: With its nodes sorted and its types inferred.
-        infer: onnx's inference, called when a shape is first needed.
-        all_inferred: Whether the file declared no type that the model's could come from, but
-            those of inputs.
+        infer: onnx's inference, called when a shape is first needed and `certain` is None.
+        certain: See `Inferred`.
     """
 
     model: Model
     infer: InferTypes
-    all_inferred: bool = False
+    certain: GraphDef | None = None
     _shapes: Mapping[str, tuple[int, ...]] | None = field(default=None)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the main graph; None if it is not fixed or not certain."""
         if self._shapes is None:
-            self._shapes = _fixed_shapes(self._infer_again())
+            self._shapes = _fixed_shapes(self.certain or self._infer_again())
         return self._shapes.get(name)
 
     def _infer_again(self) -> GraphDef:
-        if self.all_inferred:
-            return replace(self.model.graph, outputs=())
-        return self.infer(replace(self.model, graph=_drop_declarations(self.model.graph))).graph
+        bare = replace(self.model, graph=_drop_declarations(self.model.graph))
+        return self.infer(bare).model.graph
 
 
 def _drop_declarations(graph: GraphDef) -> GraphDef:

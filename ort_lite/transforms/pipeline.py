@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_formats.onnx_model import GraphDef, Model, ValueInfo
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.transforms.fold_constants import Evaluate
     from ort_lite.transforms.known_shapes import InferTypes
 
@@ -65,7 +66,7 @@ class TransformSettings:
         evaluate: Computes constants; None folds none.
         max_constant: Bytes of one folded constant.
         infer: Infers types; None if shapes of values inside a graph are not to be folded.
-        all_inferred: See CertainShapes.
+        certain: See CertainShapes.
     """
 
     level: GraphOptimizationLevel
@@ -74,7 +75,7 @@ class TransformSettings:
     evaluate: Evaluate | None = None
     max_constant: int = MAX_OUTPUT
     infer: InferTypes | None = None
-    all_inferred: bool = False
+    certain: GraphDef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +120,17 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
     """`model` after every rule and transformer; `fired` counts them."""
     certain = None
     if settings.infer is not None:
-        certain = CertainShapes(model, settings.infer, all_inferred=settings.all_inferred).shape
+        certain = CertainShapes(model, settings.infer, settings.certain).shape
     work = _Work(settings, transformers(settings), certain)
     graph = work.graph(
         model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
     )
     fired.update(work.fired)
     return model if graph is model.graph else replace(model, graph=graph)
+
+
+def _apply_inferred(inferred: Inferred, settings: TransformSettings, fired: Counter[str]) -> Model:
+    return _apply_all(inferred.model, replace(settings, certain=inferred.certain), fired)
 
 
 def _settle_sizes(
@@ -143,9 +148,9 @@ def _settle_sizes(
             break
         enough = len(before) * 9 // 10
         inferred = infer(model)
-        if _unsettled_sizes(inferred.graph) == before:
+        if _unsettled_sizes(inferred.model.graph) == before:
             break
-        model = _apply_all(inferred, settings, fired)
+        model = _apply_inferred(inferred, settings, fired)
     return model
 
 
@@ -176,14 +181,13 @@ def _inline_ifs(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
     """`model` with the branches of Ifs whose condition is a constant in place of the Ifs."""
-    settings = replace(settings, all_inferred=False)
     for _ in range(INLINE_ROUNDS):
         constant_inputs = _has_constant_inputs(model)
         graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
         if not count:
             break
         fired[inline_if.NAME] += count
-        model = _apply_all(infer(replace(model, graph=graph)), settings, fired)
+        model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
     return model
 
 
