@@ -26,7 +26,7 @@ OPTIONS: Mapping[str, str] = {
     "rebuild": "true builds a payload's own source again if only the driver differs",
     "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
     "reshape_input": "sets of shapes to compile ahead of time, e.g. ids[1,64];ids[1,128]",
-    "other_shapes": "compile (default) or refuse runs with shapes outside of those sets",
+    "other_shapes": "auto (default), compile or refuse: what a run with further shapes does",
     "weights": "auto (default), copy or map: whether weights stay in the mapped payload file",
     "tuning": "off (default), fast or full: kernel parameters by a rule, or by measuring",
     "tuning_cache": "folder for tuning results; default: opencl_tuning in the user's cache",
@@ -45,7 +45,7 @@ TEMPLATES = ("auto", "cpu", "gpu", "gpu-registers")
 WEIGHTS = ("auto", "copy", "map")
 PRECISIONS = ("fp32", "fp16")
 TUNING = ("off", "fast", "full")
-OTHER_SHAPES = ("compile", "refuse")
+OTHER_SHAPES = ("auto", "compile", "refuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class OpenCLOptions:
         rebuild: Whether a payload of another driver may be built from its source.
         max_variants: Programs that a partition with free dimensions keeps.
         reshape: Sets of shapes by input name, for each of which to compile ahead of time.
-        closed: Whether other shapes than those of `reshape` are refused, and not compiled for.
+        other_shapes: Of `OTHER_SHAPES`.
         weights: Of `WEIGHTS`.
         tuning: Of `TUNING`.
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
@@ -78,7 +78,7 @@ class OpenCLOptions:
     rebuild: bool = False
     max_variants: int = MAX_VARIANTS
     reshape: tuple[Mapping[str, tuple[int, ...]], ...] = ()
-    closed: bool = False
+    other_shapes: str = "auto"
     weights: str = "auto"
     tuning: str = "off"
     tuning_cache: str = ""
@@ -89,6 +89,11 @@ class OpenCLOptions:
     command_queue: int = 0
     profiling: bool = False
     custom: CustomKernels | None = None
+
+    @property
+    def refuses_others(self) -> bool:
+        """Whether other shapes than those of `reshape` are refused, and not compiled for."""
+        return self.other_shapes == "refuse"
 
 
 def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
@@ -106,7 +111,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         rebuild=read_flag(options, "rebuild"),
         max_variants=max_variants,
         reshape=reshape,
-        closed=_read_closed(options),
+        other_shapes=_read_other_shapes(options),
         weights=read_choice(options, "weights", WEIGHTS),
         tuning=read_choice(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
@@ -146,16 +151,16 @@ def _read_handle(options: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
-def _read_closed(options: Mapping[str, str]) -> bool:
-    """Whether other shapes are refused.
+def _read_other_shapes(options: Mapping[str, str]) -> str:
+    """What a run with other shapes than those of `reshape_input` does.
 
     Raises:
         InvalidArgument: There would be no shapes at all.
     """
-    closed = read_choice(options, "other_shapes", OTHER_SHAPES) == "refuse"
-    if closed and not options.get(RESHAPE_INPUT, "").strip():
+    choice = read_choice(options, "other_shapes", OTHER_SHAPES)
+    if choice == "refuse" and not options.get(RESHAPE_INPUT, "").strip():
         raise InvalidArgument("other_shapes=refuse needs reshape_input: the shapes to compile for")
-    return closed
+    return choice
 
 
 def _reshape(text: str, limit: int) -> tuple[dict[str, tuple[int, ...]], ...]:

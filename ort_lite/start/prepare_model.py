@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import ENABLE_KEY, PROBE_KEY
 from ort_lite.context.nodes import has_context_nodes
+from ort_lite.ep.interface import SupportsCompileByShape
 from ort_lite.start.load_request import CacheOutcome
 from ort_lite.status import load_canceled
 
@@ -218,6 +219,8 @@ def reload_context(loaded: LoadedModel, request: LoadRequest) -> PreparedModel:
 def require_placement(model: PreparedModel, options: SessionOptions) -> PreparedModel:
     """Check that the session's rules allow each node's execution provider; returns `model`.
 
+    Partitions that compile by shape may leave runs to others from then on, where nodes may be left.
+
     Raises:
         Fail: They do not; the graph is released then.
     """
@@ -225,6 +228,12 @@ def require_placement(model: PreparedModel, options: SessionOptions) -> Prepared
 
     try:
         check_placement(model.prepared, options)
+        if any(isinstance(p.compiled, SupportsCompileByShape) for p in model.prepared.partitions):
+            from ort_lite.start.other_answers import offer_answers  # noqa: PLC0415 - lazy: rare
+            from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: rare
+
+            if choose_placement(options) == PAYS:
+                offer_answers(model.prepared, model.eps)
     except BaseException:
         model.prepared.release()
         raise

@@ -46,7 +46,7 @@ def shapes_to_compile(
             continue
         names = ", ".join(info.name for info in graph.inputs)
         problem = f"{fused.name}: reshape_input leaves dimensions of {names} free"
-        if options.closed:
+        if options.refuses_others:
             raise EPFail(f"{problem}, and other_shapes=refuse lets none be")
         log.warning("%s; it compiles at its first run", problem)
     return shape_sets

@@ -213,9 +213,9 @@ class Builder:
                 fused.name,
                 make,
                 self._options.max_variants,
-                only=frozenset(shape_sets) if self._options.closed else None,
+                only=frozenset(shape_sets) if self._options.refuses_others else None,
             )
-            partition.bind_to(self.access)
+            self._connect(partition)
             prepare(partition, shape_sets, fused.progress)
             return partition
         from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
@@ -226,6 +226,12 @@ class Builder:
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
         return StaticPartition(executable, fused.name, self.access)
+
+    def _connect(self, partition: DynamicPartition) -> None:
+        """Connect a new partition to the device; a GPU's runs would take others far too long."""
+        partition.bind_to(self.access)
+        if self._options.other_shapes == "auto" and self.access.listed.kind == "CPU":
+            partition.leave_new_shapes()
 
     def _require_whole(self, fused: FusedNode) -> None:
         """Find nodes that need a shape which another partition computes now, not in a run.
@@ -308,7 +314,7 @@ class Builder:
             orders,
             only=only,
         )
-        partition.bind_to(self.access)
+        self._connect(partition)
         partition.note_stored(frozenset(kept))
         for shapes in list(kept)[: self._options.max_variants]:
             partition.prepare(shapes)

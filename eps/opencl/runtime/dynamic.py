@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.runtime.device_access import CopyCounter
 from eps.opencl.runtime.lookups import Lookups
+from eps.opencl.runtime.new_shapes import NewShapes
 from eps.opencl.runtime.partition import order_places, with_arena
 from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from eps.opencl.program_spec import ProgramSpec
     from eps.opencl.runtime.device_access import DeviceAccess
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
+    from ort_lite.ep import (
+        CopyCounts,
+        DeviceMemory,
+        Graph,
+        MemoryUse,
+        OtherAnswers,
+        Place,
+        Value,
+    )
 
 log = get_logger(__name__)
 
@@ -82,6 +91,7 @@ class DynamicPartition(CompiledPartition):
         self._make = make
         self._limit = limit
         self._only = only
+        self._new_shapes: NewShapes | None = None
         self._access: DeviceAccess | None = None
         self._reloaded: frozenset[Shapes] = frozenset()
         self._stored: frozenset[Shapes] = frozenset()
@@ -105,11 +115,45 @@ class DynamicPartition(CompiledPartition):
         return self._only is not None
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Compute the outputs; the first run with new shapes compiles."""
+        """Compute the outputs; a run with new shapes compiles, or leaves them to others."""
         shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
-        with self._program(shapes, in_run=True) as executable:
-            results = executable.run([inputs[i] for i in self._taken])
+        taken = [inputs[i] for i in self._taken]
+        others = self._find_others(shapes)
+        if others is not None:
+            results = others.run(taken)
+        else:
+            with self._program(shapes, in_run=True) as executable:
+                results = executable.run(taken)
         return [results[i] for i in self._output_order]
+
+    def leave_new_shapes(self) -> None:
+        """Leave runs to those that `answer_by` names, with all new shapes but the first.
+
+        They get a program when they come again, or at once where a payload keeps it, up to the
+        bound.
+        """
+        if not self.is_closed:
+            self._new_shapes = NewShapes(self.graph)
+
+    def answer_by(self, prepare: Callable[[Graph], OtherAnswers | None]) -> None:
+        """See SupportsOtherAnswers."""
+        if self._new_shapes is not None:
+            self._new_shapes.offer(prepare)
+
+    def _find_others(self, shapes: Shapes) -> OtherAnswers | None:
+        """Who answers a run with these shapes; None if their program does."""
+        if self._new_shapes is None:
+            return None
+        with self._changed:
+            made = len(self._programs) + len(self._given_up) + len(self._in_making)
+            at_once = 1 if self._callback is None else self._limit
+            if made < at_once or shapes in self._programs or shapes in self._stored:
+                return None
+        others = self._new_shapes.choose(shapes)
+        if others is not None:
+            with self._changed:
+                self._lookups.count(self._name_shapes(shapes), "new shapes, left to others")
+        return others
 
     def bind_to(self, access: DeviceAccess) -> None:
         """Let runs be bound to tensors of the device on which `make` makes programs."""
@@ -305,3 +349,5 @@ class DynamicPartition(CompiledPartition):
         with self._changed:
             self._released = True
             self._give_up()
+        if self._new_shapes is not None:
+            self._new_shapes.release()

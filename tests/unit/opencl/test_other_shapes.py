@@ -1,18 +1,21 @@
-"""other_shapes=refuse: a context with the programs for some sets of shapes, and nothing besides."""
+"""The option other_shapes: what a run does whose shapes have no program."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 from opencl_devices import device_names
 from small_models import model
 
 import ort_lite as ort
 from eps.opencl import FACTORY
 from eps.opencl.runtime import program
+from eps.opencl.runtime.new_shapes import RUNS_ELSEWHERE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,3 +105,95 @@ def test_sets_that_leave_a_dimension_free_are_refused() -> None:
     options = {"reshape_input": "x[1,4]", "other_shapes": "refuse"}
     with pytest.raises(ort.EPFail, match="leaves dimensions of x, z free"):
         ort.InferenceSession(proto.SerializeToString(), providers=[(OPENCL, options)])
+
+
+def session_for(device: str, other_shapes: str = "auto", **entries: str) -> ort.InferenceSession:
+    """Of the plain model; `entries` have `_` for the dots of their keys."""
+    config = ort.SessionOptions()
+    for key, value in entries.items():
+        config.add_session_config_entry(key.replace("__", "."), value)
+    options = {"device": device, "other_shapes": other_shapes}
+    proto = product().SerializeToString()
+    return ort.InferenceSession(proto, config, providers=[(OPENCL, options)])
+
+
+def programs(session: ort.InferenceSession) -> int:
+    """How many the one partition has."""
+    (part,) = session.explain().partitions
+    assert part.ep == OPENCL
+    return int(next(note for note in part.notes if " programs: " in note).split(" of ")[0])
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+def test_new_shapes_get_a_program_when_they_have_come_often(device: str) -> None:
+    """All but the first; before that the CPU EP answers, with the same numbers."""
+    expected = {n: ReferenceEvaluator(product()).run(None, rows(n))[0] for n in (1, 2, 3)}
+    with session_for(device) as session:
+
+        def count_after(n: int) -> int:
+            (answer,) = session.run(None, rows(n))
+            np.testing.assert_allclose(answer, expected[n], rtol=1e-4, atol=1e-4)
+            return programs(session)
+
+        for n in (1, *[2, 3] * RUNS_ELSEWHERE, 1):
+            assert count_after(n) == 1
+        assert [count_after(n) for n in (2, 1, 3, 2)] == [2, 2, 3, 3]
+        (part,) = session.explain().partitions
+    assert any(f"x[3, {SIDE}] (new shapes, left to others)" in note for note in part.notes)
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+@pytest.mark.parametrize(
+    ("other_shapes", "entries"),
+    [
+        ("compile", {}),
+        ("auto", {"session__placement": "all"}),
+        ("auto", {"session__disable_cpu_ep_fallback": "1"}),
+    ],
+)
+def test_all_shapes_get_a_program_where_nothing_may_be_left(
+    device: str, other_shapes: str, entries: dict[str, str]
+) -> None:
+    with session_for(device, other_shapes, **entries) as session:
+        for n in (1, 2, 3):
+            session.run(None, rows(n))
+        assert programs(session) == 3
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+def test_a_reloaded_context_leaves_new_shapes_to_others_too(tmp_path: Path, device: str) -> None:
+    written(tmp_path / "c.onnx", device, "compile")
+    with ort.InferenceSession(
+        tmp_path / "c.onnx", providers=[(OPENCL, {"device": device})]
+    ) as made:
+        for n in (1, *[2] * RUNS_ELSEWHERE, 3):
+            feed = rows(n)
+            expected = ReferenceEvaluator(product()).run(None, feed)[0]
+            np.testing.assert_allclose(made.run(None, feed)[0], expected, rtol=1e-4, atol=1e-4)
+            assert programs(made) == 2
+        made.run(None, rows(2))
+        assert programs(made) == 3
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+def test_a_model_cache_keeps_programs_for_as_many_shapes_as_are_kept(
+    tmp_path: Path, device: str
+) -> None:
+    key = "session__ep_context_cache"
+    cache = {key: "1", f"{key}_dir": str(tmp_path)}
+    with session_for(device, **cache) as session:
+        for n in (1, 2, 3):
+            session.run(None, rows(n))
+        assert programs(session) == 3
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+def test_threads_with_new_shapes_get_right_answers(device: str) -> None:
+    reference = ReferenceEvaluator(product())
+    feeds = [rows(n) for n in (1, 2, 3, 4, 5)] * 4
+    with session_for(device) as session, ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda feed: session.run(None, feed)[0], feeds))
+        assert programs(session) <= 5
+    for feed, answer in zip(feeds, answers, strict=True):
+        expected = reference.run(None, feed)[0]
+        np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-4)
