@@ -211,7 +211,7 @@ def _planes(info: KernelInfo) -> KernelFn:
 
     def run(x: Array) -> tuple[Array, Array]:
         scores = _rows(x) @ planes + rho
-        best = np.argmax(scores, 1)
+        best = _find_best(scores)
         if len(labels) == 2:
             high = scores.max(1)
             best = np.where(high >= 0.5 if positive else high > 0, 1, best)
@@ -255,9 +255,21 @@ def _linear_classifier(info: KernelInfo) -> KernelFn:
             if unlabeled:
                 return label, finish(scores) if name == "PROBIT" else scores
             return label, two(scores[:, 0])
-        return labels[np.argmax(scores, 1)], finish(scores)
+        return labels[_find_best(scores)], finish(scores)
 
     return run
+
+
+def _find_best(scores: Array) -> Array:
+    """Column of the largest score in each row; NaN is taken in the first one alone.
+
+    So onnxruntime finds it, which asks of each further score whether it is larger.
+    """
+    best = np.argmax(scores, 1)
+    if np.isnan(scores).any():
+        known = np.where(np.isnan(scores), -np.inf, scores)
+        best = np.where(np.isnan(scores[:, 0]), 0, np.argmax(known, 1))
+    return best
 
 
 KERNELS: tuple[KernelDef, ...] = (

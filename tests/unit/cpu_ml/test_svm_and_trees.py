@@ -45,6 +45,19 @@ def test_coefficients_that_no_feature_needs_are_not_read(finish: str, rows: int)
     )
 
 
+def test_a_score_that_is_no_number_is_not_the_best_one() -> None:
+    """Infinite features make some scores NaN, which onnxruntime takes in the first column alone."""
+    inf, nan = np.inf, np.nan
+    rows = [[inf, 1, inf], [inf, 1, -inf], [-inf, inf, 1], [nan, 1, 2], [1, -inf, -inf], [1, 2, 3]]
+    agree(
+        "LinearClassifier",
+        np.array(rows, np.float32),
+        coefficients=[0.5, -0.2, 0.1, -0.3, 0.4, 0.2, 0.1, 0.1, 0.9, 0.5, 0.5, 0.5],
+        intercepts=[0.1, 0.2, 0.3, 0.4],
+        classlabels_ints=[5, 6, 7, 8],
+    )
+
+
 @pytest.mark.parametrize("finish", FINISHES)
 def test_a_row_without_labels_tells_one_from_zero(finish: str) -> None:
     agree("LinearClassifier", X, coefficients=[-0.5], intercepts=[0.05], post_transform=finish)
