@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
     from ort_lite.planning.judge_placement import Judge
+    from ort_lite.planning.partitioner import Assignment
 
 log = get_logger(__name__)
 
@@ -81,7 +82,13 @@ class PreparationRules:
         return f"{base}_{count}"
 
 
-def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> PreparedGraph:
+def prepare(
+    graph: Graph,
+    rules: PreparationRules,
+    runs: float = 1.0,
+    *,
+    first: Assignment | None = None,
+) -> PreparedGraph:
     """Partition `graph` among the EPs and compile every partition.
 
     An EP that turns out not to be able to compile some nodes loses them to the next EP; the
@@ -91,6 +98,7 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
         graph: Resolved, with the types that inference found.
         rules: The EPs, and how they are used.
         runs: How often the graph is expected to run in one run of the session.
+        first: What `assign` makes of the graph and these EPs, where the caller knows.
 
     Raises:
         NotImplemented: No EP runs some node.
@@ -109,9 +117,10 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
         rules = replace(rules, selected=values_by_selection(graph, rules.selected))
     for _ in range(ROUNDS):
         try:
-            assignment = assign(
+            assignment = first or assign(
                 graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked, judge=judge
             )
+            first = None
             if judge is not None and not (rules.ordered or declined or graph.is_body):
                 from ort_lite.planning.whole_graph import keep_whole  # noqa: PLC0415 - lazy: reload
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.options import SessionOptions
+    from ort_lite.planning.partitioner import Assignment
     from ort_lite.planning.preparation import PreparationRules
     from ort_lite.planning.transformed_graph import TransformedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
@@ -104,6 +105,7 @@ class LoadRequest:
         planned: Whether `choice` is this start's own plan, so that which EPs the model needs is
             not known of an earlier one.
         transformed: The model's graph, where the plan has transformed it already.
+        assignment: Of its nodes to `eps`, where the plan has made it.
         ordered: Whether the order of `eps` is the user's, and not that of a default list.
     """
 
@@ -121,6 +123,7 @@ class LoadRequest:
     measured: bool = False
     planned: bool = False
     transformed: TransformedGraph | None = None
+    assignment: Assignment | None = None
     ordered: bool = True
 
     def is_canceled(self) -> bool:

@@ -170,7 +170,8 @@ class SessionLoader:
         transformed = transform_model(source.load_plain().model, request)
         plan = plan_providers(providers, request.eps, lambda: transformed.graph)
         request = self._add_opened(request, providers, plan.opened, undo, plan.choice)
-        return replace(request, transformed=transformed, planned=True), plan.choice
+        request = replace(request, transformed=transformed, assignment=plan.assignment)
+        return replace(request, planned=True), plan.choice
 
     def _add_opened(
         self,

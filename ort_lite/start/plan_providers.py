@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason
 from ort_lite.providers import catalog
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.model.graph import Graph
     from ort_lite.options import SessionOptions
+    from ort_lite.planning.partitioner import Assignment
     from ort_lite.providers.provider_list import ProviderRequest
 
 
@@ -33,10 +34,12 @@ class ProviderPlan:
     Attributes:
         opened: Requests of those to be opened, without the first and the default one.
         choice: All names, and why the others are not opened; None where all are.
+        assignment: Of the nodes to the first and the default one; None where others are opened.
     """
 
     opened: tuple[ProviderRequest, ...]
     choice: ProviderChoice | None
+    assignment: Assignment | None = None
 
 
 def may_plan(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bool:
@@ -76,7 +79,8 @@ def plan_providers(
     factories = {request.name: installed[request.name].load() for request in others}
     graph = transform()
     at_home = default.placement_costs()
-    left = _left_nodes(graph, first, default)
+    assignment = _assign_to_both(graph, first, default)
+    left = _left_nodes(graph, assignment)
     why: dict[str, str] = {}
     for request in others:
         factory = factories[request.name]
@@ -88,19 +92,26 @@ def plan_providers(
             and not may_pay(graph, factory.least_costs(), at_home, nodes=left)
         ):
             why[request.name] = f"no node that {first.name} leaves is enough work to pay there"
-    return _make_plan(requests, why, factories)
+    plan = _make_plan(requests, why, factories)
+    return plan if plan.opened else replace(plan, assignment=assignment)
 
 
-def _left_nodes(
+def _assign_to_both(
     graph: Graph, first: ExecutionProvider, default: ExecutionProvider
-) -> Sequence[int]:
-    """Nodes of a graph that the first EP does not run, or that do not pay there."""
+) -> Assignment | None:
+    """The nodes of a graph as both share them; None where another EP has to run some."""
     from ort_lite.planning.judge_placement import Judge  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.partitioner import assign  # noqa: PLC0415 - lazy: reload
 
     try:
-        assignment = assign(graph, (first, default), judge=Judge(default))
+        return assign(graph, (first, default), judge=Judge(default))
     except NotImplementedByAny:  # another EP may run what these two do not
+        return None
+
+
+def _left_nodes(graph: Graph, assignment: Assignment | None) -> Sequence[int]:
+    """Nodes that the first EP does not run, or that do not pay there."""
+    if assignment is None:
         return range(len(graph.nodes))
     return [node for part in assignment.parts if part.owner for node in part.nodes]
 

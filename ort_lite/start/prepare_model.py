@@ -300,7 +300,8 @@ def compile_model(
     reloaded = request.context or request.cached or options.flag(ENABLE_KEY)
     rules = replace(rules, fuse=transformed.fuse, names=names, judged=judged, reloaded=reloaded)
     with request.clock.phase("compile"):
-        prepared = prepare(transformed.graph, rules)
+        first = request.assignment if transformed is request.transformed else None
+        prepared = prepare(transformed.graph, rules, first=first)
     with ExitStack() as undo:
         undo.callback(prepared.release)
         loaded.require_unchanged()

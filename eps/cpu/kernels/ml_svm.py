@@ -265,7 +265,7 @@ def _find_best(scores: Array) -> Array:
 
     So onnxruntime finds it, which asks of each further score whether it is larger.
     """
-    best = np.argmax(scores, 1)
+    best: Array = np.argmax(scores, 1)
     if np.isnan(scores).any():
         known = np.where(np.isnan(scores), -np.inf, scores)
         best = np.where(np.isnan(scores[:, 0]), 0, np.argmax(known, 1))

@@ -15,6 +15,7 @@ from onnx import helper
 from small_models import branching, mlp
 
 import ort_lite as ort
+from eps.openvino.provider import OpenVINOExecutionProvider
 from ort_lite.ep import PlacementCosts, find_least_costs
 from ort_lite.model import loader
 from ort_lite.planning.judge_placement import may_pay
@@ -22,6 +23,8 @@ from ort_lite.planning.node_work import estimate_work
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ort_lite.ep import Capability, GraphView
 
 CPU, OPENVINO, OPENCL = (f"{name}ExecutionProvider" for name in ("CPU", "OpenVINO", "OpenCL"))
 ALL = [OPENVINO, OPENCL, CPU]
@@ -63,6 +66,21 @@ def test_a_provider_that_can_get_no_node_is_not_opened(tmp_path: Path, make: Any
     assert found["providers"] == found["options"] == ALL
     (note,) = [note for note in found["notes"] if note.startswith(f"{OPENCL} is not opened")]
     assert why in note
+
+
+def test_the_first_provider_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    ask = OpenVINOExecutionProvider.get_capability
+
+    def count(ep: OpenVINOExecutionProvider, view: GraphView) -> Capability:
+        asked.append(len(view.candidates))
+        return ask(ep, view)
+
+    monkeypatch.setattr(OpenVINOExecutionProvider, "get_capability", count)
+    with ort.InferenceSession(mlp().SerializeToString()) as session:
+        (part,) = session.explain().partitions
+    assert part.ep == OPENVINO
+    assert asked == [len(part.nodes)]
 
 
 def test_placement_of_all_nodes_opens_all(tmp_path: Path) -> None:
