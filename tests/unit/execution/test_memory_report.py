@@ -34,9 +34,9 @@ def product(rows: int | str = 512) -> Any:
     return model(nodes, [("x", [rows, WIDTH])], [("y", [rows, WIDTH])], {"w": W})
 
 
-def session_on(ep: str, made: Any = None) -> ort.InferenceSession:
+def session_on(ep: str, made: Any = None, **options: str) -> ort.InferenceSession:
     content = (made or product()).SerializeToString()
-    return ort.InferenceSession(content, providers=[f"{ep}ExecutionProvider"])
+    return ort.InferenceSession(content, providers=[(f"{ep}ExecutionProvider", options)])
 
 
 def feed(rows: int = 512) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_memory_of_a_closed_session_goes_back() -> None:
 
 @needs_opencl
 def test_programs_for_several_shapes_count_together() -> None:
-    with session_on("OpenCL", product("rows")) as session:
+    with session_on("OpenCL", product("rows"), other_shapes="compile") as session:
         session.run(None, feed(512))
         (one,) = session.memory_report().devices
         session.run(None, feed(256))
