@@ -136,7 +136,11 @@ _HOMES = {
         "SupportsRoomCheck",
         "SupportsSharedArena",
     ),
-    "ort_lite.ep.other_answers": ("OtherAnswers", "SupportsOtherAnswers"),
+    "ort_lite.ep.other_answers": (
+        "OtherAnswers",
+        "SupportsOtherAnswers",
+        "SupportsOtherAnswersReport",
+    ),
     "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts", "find_least_costs"),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
@@ -269,6 +273,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.memory_use import SupportsSharedArena as SupportsSharedArena
     from ort_lite.ep.other_answers import OtherAnswers as OtherAnswers
     from ort_lite.ep.other_answers import SupportsOtherAnswers as SupportsOtherAnswers
+    from ort_lite.ep.other_answers import SupportsOtherAnswersReport as SupportsOtherAnswersReport
     from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
     from ort_lite.ep.placement_costs import find_least_costs as find_least_costs

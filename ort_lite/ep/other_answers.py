@@ -33,3 +33,12 @@ class SupportsOtherAnswers(Protocol):
         It is called in a run, once at most, and returns None where nobody else runs every node.
         """
         ...
+
+
+@runtime_checkable
+class SupportsOtherAnswersReport(Protocol):
+    """A compiled partition that may have had its graph prepared once more for others to run."""
+
+    def other_answers(self) -> OtherAnswers | None:
+        """The graph on other execution providers; None while no run needed it."""
+        ...

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.ep.memory_use import SupportsDeviceFigures, SupportsMemoryReport
+from ort_lite.ep.other_answers import SupportsOtherAnswersReport
+from ort_lite.planning.prepared_graph import PreparedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ort_lite.ep.interface import ExecutionProvider
-    from ort_lite.planning.prepared_graph import Partition, PreparedGraph
+    from ort_lite.planning.prepared_graph import Partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,16 @@ def _all_partitions(prepared: PreparedGraph) -> Iterator[Partition]:
         yield partition
         for body in partition.bodies.values():
             yield from _all_partitions(body)
+        others = _find_others(partition)
+        if others is not None:
+            yield from _all_partitions(others)
+
+
+def _find_others(partition: Partition) -> PreparedGraph | None:
+    """The partition once more, on the EPs that answer its runs with new shapes."""
+    compiled = partition.compiled
+    answers = compiled.other_answers() if isinstance(compiled, SupportsOtherAnswersReport) else None
+    return answers if isinstance(answers, PreparedGraph) else None
 
 
 def _report(ep: ExecutionProvider, partitions: Sequence[Partition]) -> DeviceMemoryReport:

@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
+def prepare_elsewhere(
+    graph: Graph, eps: Sequence[ExecutionProvider], consequence: str
+) -> PreparedGraph | None:
+    """A partition's graph on other execution providers; None where they do not run all of it.
+
+    Args:
+        graph: Of a partition. Graphs whose initializers a caller may override, and those that
+            read values of a surrounding graph, are left where they are.
+        eps: Those that compile nothing.
+        consequence: What follows from None, for the log.
+    """
+    if graph.overridable or graph.captured:
+        return None
+    try:
+        return prepare(graph, PreparationRules(eps=eps))
+    except OrtLiteError as exc:
+        log.info("%s: nothing else runs it, so %s: %s", graph.name, consequence, exc.message)
+        return None
+
+
 def offer_answers(prepared: PreparedGraph, eps: Sequence[ExecutionProvider]) -> None:
     """Let partitions of a session's graph leave runs to those of `eps` that compile nothing.
 
@@ -34,14 +54,9 @@ def offer_answers(prepared: PreparedGraph, eps: Sequence[ExecutionProvider]) -> 
     others = [ep for ep in eps if not isinstance(ep, SupportsEpContext)]
 
     def prepare_others(graph: Graph) -> PreparedGraph | None:
-        if graph.overridable or graph.captured:
-            return None
-        try:
-            made = prepare(graph, PreparationRules(eps=others))
-        except OrtLiteError as exc:
-            log.info("%s: nothing else runs it, so new shapes compile: %s", graph.name, exc.message)
-            return None
-        made.forget_weights()
+        made = prepare_elsewhere(graph, others, "new shapes compile")
+        if made is not None:
+            made.forget_weights()
         return made
 
     if others:

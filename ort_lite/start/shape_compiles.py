@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import CompiledPartition, SupportsCompileByShape
-from ort_lite.planning.preparation import PreparationRules, prepare
+from ort_lite.ep.memory_use import MemoryUse, SupportsMemoryReport
 from ort_lite.planning.prepared_graph import PreparedGraph
 from ort_lite.session_log import get_logger, logging_as
-from ort_lite.status import OrtLiteError
+from ort_lite.start.other_answers import prepare_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ort_lite.ep.interface import ExecutionProvider, Shapes, Value
+    from ort_lite.ep.other_answers import OtherAnswers
     from ort_lite.planning.prepared_graph import Partition
     from ort_lite.session_log import LogScope
 
@@ -169,6 +170,16 @@ class InterimPartition(CompiledPartition):
         with self._lock:
             self._requested.discard(shapes)  # they may be given up again, and come back
 
+    def memory_use(self) -> MemoryUse:
+        """See SupportsMemoryReport: without what answers meanwhile, which has its own entry."""
+        if isinstance(self._compiled, SupportsMemoryReport):
+            return self._compiled.memory_use()
+        return MemoryUse(weights=None, arena=None, peak=None)
+
+    def other_answers(self) -> OtherAnswers:
+        """See SupportsOtherAnswersReport."""
+        return self._interim
+
     @property
     def notes(self) -> tuple[str, ...]:
         """The shapes that are compiled, and the EPs that answer for others."""
@@ -206,12 +217,9 @@ def answers_meanwhile(
 def _with_answer(
     part: Partition, eps: Sequence[ExecutionProvider], behind: ShapeCompiles
 ) -> Partition:
-    graph = part.graph
-    if not isinstance(part.compiled, SupportsCompileByShape) or graph.overridable or graph.captured:
+    if not isinstance(part.compiled, SupportsCompileByShape):
         return part
-    try:
-        interim = prepare(graph, PreparationRules(eps=eps))
-    except OrtLiteError as exc:
-        log.info("%s: nothing runs it while it is compiled for shapes: %s", part.name, exc.message)
+    interim = prepare_elsewhere(part.graph, eps, "runs wait for compiles")
+    if interim is None:
         return part
     return replace(part, compiled=InterimPartition(part.compiled, interim, behind, part.name))

@@ -140,6 +140,10 @@ class DynamicPartition(CompiledPartition):
         if self._new_shapes is not None:
             self._new_shapes.offer(prepare)
 
+    def other_answers(self) -> OtherAnswers | None:
+        """See SupportsOtherAnswersReport."""
+        return None if self._new_shapes is None else self._new_shapes.answers
+
     def _find_others(self, shapes: Shapes) -> OtherAnswers | None:
         """Who answers a run with these shapes; None if their program does."""
         if self._new_shapes is None:

@@ -38,6 +38,11 @@ class NewShapes:
         """See SupportsOtherAnswers."""
         self._prepare = prepare
 
+    @property
+    def answers(self) -> OtherAnswers | None:
+        """Those who answer; None before the first run that they get."""
+        return self._answers
+
     def choose(self, shapes: Shapes) -> OtherAnswers | None:
         """Who answers a run with shapes that have no program; None if they get one now."""
         with self._lock:

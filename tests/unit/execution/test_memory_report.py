@@ -120,6 +120,35 @@ def test_programs_for_several_shapes_count_together() -> None:
 
 
 @needs_opencl
+def test_runs_left_to_others_have_an_entry_of_their_own() -> None:
+    with session_on("OpenCL", product("rows"), other_shapes="auto") as session:
+        session.run(None, feed(512))
+        (before,) = session.memory_report().devices
+        left = session.run(None, feed(256))
+        opencl, on_cpu = session.memory_report().devices
+    assert (opencl.weights, opencl.arena) == (before.weights, before.arena)
+    assert (on_cpu.provider, on_cpu.weights) == ("CPUExecutionProvider", WEIGHT_BYTES)
+    assert on_cpu.arena is not None
+    assert on_cpu.arena >= left[0].nbytes
+
+
+@needs_opencl
+def test_a_compile_for_shapes_behind_a_session_reports_both() -> None:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.ep_compile_in_background", "1")
+    providers: list[Any] = ["OpenCLExecutionProvider"]
+    content = product("rows").SerializeToString()
+    with ort.InferenceSession(content, options, providers=providers) as session:
+        session.background_compile(timeout=None)
+        session.run(None, feed())
+        session.background_compile(timeout=None)
+        opencl, on_cpu = session.memory_report().devices
+    assert opencl.weights is not None
+    assert opencl.weights >= WEIGHT_BYTES
+    assert on_cpu.weights == WEIGHT_BYTES
+
+
+@needs_opencl
 @pytest.mark.parametrize(
     ("property_name", "words"),
     [
