@@ -16,7 +16,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Peer:
 
 
 @pytest.fixture(scope="session")
-def _packages(tmp_path_factory: pytest.TempPathFactory) -> str:
+def plugin_packages(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the onnxruntime lies whose plug-in has a device: "" for the installed one."""
     folder = tmp_path_factory.mktemp("devices")
     if Peer(folder).device_names():
@@ -31,9 +31,9 @@ def _packages(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def plugin(tmp_path_factory: pytest.TempPathFactory, _packages: str) -> Peer:
+def plugin(tmp_path_factory: pytest.TempPathFactory, plugin_packages: str) -> Peer:
     """onnxruntime whose plug-in has a device: on AMD's processors see any_processor.py."""
-    return Peer(tmp_path_factory.mktemp("peer"), _packages)
+    return Peer(tmp_path_factory.mktemp("peer"), plugin_packages)
 
 
 def _processor() -> str:

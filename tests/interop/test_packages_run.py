@@ -19,7 +19,6 @@ from ort_lite.trust.private_keys import generate_key, read_signer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interop.peer import Peer
 
 pytestmark = needs_posix  # the wheel for Linux brings the C API as a library
 FIRST, SECOND = NPUS
@@ -39,10 +38,9 @@ def test_the_cpu_ep_runs_the_source_model(package: Path, tmp_path: Path) -> None
 
 
 def test_the_openvino_plugin_runs_the_variant_for_this_cpu(
-    package: Path, plugin: Peer, tmp_path: Path
+    package: Path, plugin_packages: str, tmp_path: Path
 ) -> None:
-    packages = plugin._environment["PYTHONPATH"]
-    (answer,) = ask(tmp_path, [package], select="model", feed=feed(mlp()), plugin=packages)
+    (answer,) = ask(tmp_path, [package], select="model", feed=feed(mlp()), plugin=plugin_packages)
     assert answer.error == ""
     assert answer.variant == "openvino-cpu"
     assert answer.folder == str(package / "openvino-cpu")

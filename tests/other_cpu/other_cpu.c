@@ -5,7 +5,8 @@
  *
  *     LD_PRELOAD=.../other_cpu.so ORT_LITE_OTHER_CPU=zen5,no-avx512 python ...
  *
- * Words: zen5 (AMD family 26), zen4 (AMD family 25 from model 16), no-avx512, no-avx2 (nor FMA, BMI and what came with it), no-avx.
+ * Words: zen5 (AMD family 26), zen4 (AMD family 25 from model 16), meteor-lake (Intel family 6,
+ * model 170, without AVX-512), no-avx512, no-avx2 (nor FMA, BMI and what came with it), no-avx.
  * What the system itself asked before (ld.so, libc) has the real answer.
  */
 #define _GNU_SOURCE
@@ -25,7 +26,7 @@
 #define ARCH_SET_CPUID 0x1012
 #endif
 
-static int zen4, zen5, no_avx512, no_avx2, no_avx;
+static int zen4, zen5, meteor_lake, no_avx512, no_avx2, no_avx;
 static struct sigaction before;
 
 static void clear(uint64_t *bits, const int *numbers, size_t count) {
@@ -43,7 +44,13 @@ static void answer(uint32_t leaf, uint32_t sub, uint64_t *a, uint64_t *b, uint64
     memcpy(d, "enti\0\0\0\0", 8);
     memcpy(c, "cAMD\0\0\0\0", 8);
   }
+  if (meteor_lake && (leaf == 0 || leaf == 0x80000000)) {
+    memcpy(b, "Genu\0\0\0\0", 8);
+    memcpy(d, "ineI\0\0\0\0", 8);
+    memcpy(c, "ntel\0\0\0\0", 8);
+  }
   if (leaf == 1) {
+    if (meteor_lake) *a = 0x000A06A4; /* family 6, model 160 + 10, stepping 4 */
     if (zen4) *a = 0x00A10F11; /* family 15 + 10, model 17, stepping 1 */
     if (zen5) *a = 0x00B40F40; /* family 15 + 11, model 68, stepping 0 */
     if (no_avx2) CLEAR(*c, 12, 22); /* FMA, MOVBE */
@@ -106,7 +113,8 @@ __attribute__((constructor)) static void begin(void) {
   zen5 = strstr(words, "zen5") != NULL;
   no_avx = strstr(words, "no-avx,") != NULL || (strlen(words) >= 6 && !strcmp(words + strlen(words) - 6, "no-avx"));
   no_avx2 = no_avx || strstr(words, "no-avx2") != NULL;
-  no_avx512 = no_avx2 || strstr(words, "no-avx512") != NULL;
+  meteor_lake = strstr(words, "meteor-lake") != NULL;
+  no_avx512 = no_avx2 || meteor_lake || strstr(words, "no-avx512") != NULL;
   int (*next)(int, const struct sigaction *, struct sigaction *) = dlsym(RTLD_NEXT, "sigaction");
   struct sigaction own = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
   next(SIGSEGV, &own, NULL);

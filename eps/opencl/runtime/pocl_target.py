@@ -4,11 +4,12 @@ PoCL compiles for the CPU that LLVM finds. Of one that is newer than LLVM 14 it 
 which clang then refuses, so that no program builds (PoCL 3.0 of PyPI on AMD's Zen 5), or an older
 one: of AMD's Zen 4 it finds Zen 3, which has no AVX-512, but PoCL's built-in functions use it, and
 the compiler dies. Of a virtual CPU without AVX-512 it finds the model that it would be with it, and
-the program dies. Later releases have POCL_LLVM_CPU_NAME for that; this one has neither variable nor
-option, but one field of its device, which is written here: where the release is just that one, and
-the field points to the name that the device reports. A device is used only after its trial
-(eps/opencl/trials/trial.py), with this name. docs/adr/0030-opencl-trial.md says what else was
-tried.
+the program dies. Of Intel's newer CPUs without AVX-512 (Meteor Lake, for one) it finds Goldmont,
+which has no AVX, but the built-in functions use it, and no program builds. Later releases have
+POCL_LLVM_CPU_NAME for that; this one has neither variable nor option, but one field of its device,
+which is written here: where the release is just that one, and the field points to the name that the
+device reports. A device is used only after its trial (eps/opencl/trials/trial.py), with this name.
+docs/adr/0030-opencl-trial.md says what else was tried.
 """
 
 from __future__ import annotations
@@ -29,14 +30,21 @@ if TYPE_CHECKING:
 
 RELEASE = "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF, DISTRO, POCL_DEBUG"
 UNKNOWN = "generic"
-MOST_LANES = 16
-WITH_AVX512 = frozenset(
+_WITH_AVX512 = frozenset(
     {
         *("skylake-avx512", "cascadelake", "cooperlake", "cannonlake", "icelake-client"),
         *("icelake-server", "tigerlake", "rocketlake", "sapphirerapids"),
     }
 )
 """LLVM 14's names of CPUs that compute in vectors of 16 floats."""
+_WITHOUT_AVX = frozenset(
+    {
+        *("nocona", "core2", "penryn", "nehalem", "westmere", "x86-64", "x86-64-v2"),
+        *("bonnell", "silvermont", "goldmont", "goldmont-plus", "tremont"),
+        *("k8", "k8-sse3", "amdfam10", "btver1"),
+    }
+)
+"""Its names of CPUs with vectors of 4; all others have 8."""
 _FIELD = 640
 """Offset of `llvm_cpu` in this release's struct _cl_device_id."""
 _POINTER = struct.Struct("@P")
@@ -66,8 +74,7 @@ def chosen_cpu(device: Device) -> str:
     if "PoCL" not in version or machine_name() != "x86_64":
         return ""
     width, guess = device.native_vector_width_float, _guess(version)
-    good = guess != UNKNOWN and (width == MOST_LANES) == (guess in WITH_AVX512)
-    if good or device.platform.version != RELEASE:
+    if can_compile(guess, width) or device.platform.version != RELEASE:
         return ""
     name = fitting_cpu(width, cpu_flags())
     return name if name and _set_cpu_name(device.handle, guess, name) else ""
@@ -76,6 +83,17 @@ def chosen_cpu(device: Device) -> str:
 def _guess(version: str) -> str:
     """The CPU in a device's version, which ends with pthread-x86_64-unknown-linux-gnu-CPU."""
     return version.partition("-gnu-")[2]
+
+
+def can_compile(guess: str, width: int) -> bool:
+    """Whether programs for LLVM's guess can call PoCL's built-in functions.
+
+    Args:
+        guess: LLVM's name of a CPU.
+        width: Floats in a vector, which PoCL chooses its built-in functions by.
+    """
+    lanes = 16 if guess in _WITH_AVX512 else 4 if guess in _WITHOUT_AVX else 8
+    return guess != UNKNOWN and lanes == width
 
 
 def fitting_cpu(width: int, flags: AbstractSet[str]) -> str:

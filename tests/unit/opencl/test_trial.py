@@ -297,15 +297,38 @@ def test_memory_that_is_not_there_is_not_read() -> None:
     assert pocl_target._read(8, 8) is None
 
 
+@pytest.mark.parametrize(
+    ("guess", "width", "can"),
+    [
+        ("icelake-client", 16, True),
+        ("znver3", 16, False),
+        ("sapphirerapids", 8, False),
+        ("alderlake", 8, True),
+        ("goldmont", 8, False),
+        ("goldmont", 4, True),
+        ("haswell", 4, False),
+        ("generic", 8, False),
+    ],
+)
+def test_a_guess_must_have_the_vectors_that_built_in_functions_use(
+    guess: str, width: int, *, can: bool
+) -> None:
+    assert pocl_target.can_compile(guess, width) is can
+
+
+WORDS = ["zen4", "zen5", "zen5,no-avx512", "no-avx512", "meteor-lake"]
+
+
 @with_pocl
-@pytest.mark.parametrize("words", ["zen4", "zen5", "zen5,no-avx512", "no-avx512"])
+@pytest.mark.parametrize("words", WORDS)
 def test_pocl_runs_on_cpus_that_its_llvm_does_not_know(words: str, tmp_path: Path) -> None:
-    """AMD's Zen 4 and Zen 5, and virtual CPUs whose model has AVX-512 and which have not."""
-    if "avx512f" not in pocl_target.cpu_flags():
+    """AMD's Zen 4 and Zen 5, virtual CPUs whose model has AVX-512 and which have not, laptops."""
+    if words != "meteor-lake" and "avx512f" not in pocl_target.cpu_flags():
         pytest.skip("this CPU has no AVX-512")
     environ = imitating(built_library(tmp_path), words)
     found = told(tmp_path, environ, '{"platform": "portable"}')
     assert found.get("y") == [0, 0, 1, 2], found
     assert found["ep"] == OPENCL
-    names = ("|haswell",) if "no-avx512" in words else ("|skylake-avx512", "|cascadelake")
+    narrow = words.endswith(("no-avx512", "meteor-lake"))
+    names = ("|haswell",) if narrow else ("|skylake-avx512", "|cascadelake")
     assert found["identity"]["architecture"].endswith(names)
