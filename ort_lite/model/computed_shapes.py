@@ -6,9 +6,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, Tensor, TensorType
+from ort_lite.model.size_trace import SizeTrace
 from ort_lite.model.tensor_values import to_numpy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Dim, Node
     from ort_lite.model.graph import Graph
 
 _MOST_READ = 64
@@ -56,6 +60,8 @@ def _compute_sign(graph: Graph, name: str, depth: int, known: dict[str, _Sign]) 
         attribute = node.attributes.get("value")
         value = attribute.value if attribute is not None else None
         return _sign_of(value) if isinstance(value, Tensor) else _Sign.UNKNOWN
+    if node.op_type == "Div":
+        return _Sign.POSITIVE if _is_positive_quotient(graph, node) else _Sign.UNKNOWN
     places = _OPERANDS.get(node.op_type)
     if places is None or (node.op_type == "Cast" and not _is_integer(graph, node.inputs[0])):
         return _Sign.UNKNOWN
@@ -66,6 +72,28 @@ def _compute_sign(graph: Graph, name: str, depth: int, known: dict[str, _Sign]) 
     if node.op_type in ("Add", "Max", "Min", "Sum") and least is not _Sign.POSITIVE:
         return _Sign.UNKNOWN
     return least
+
+
+def _is_positive_quotient(graph: Graph, node: Node) -> bool:
+    """Whether a Div gives 1 or more: of a size that is never below a constant, by the constant.
+
+    Of the first size of attention heads by their number, which is the size of the batch.
+    """
+    divisor = graph.constant(node.inputs[1])
+    if divisor is None or _sign_of(divisor) is not _Sign.POSITIVE:
+        return False
+
+    def maker(name: str) -> Node | None:
+        index = graph.producer(name)
+        return None if index is None else graph.nodes[index]
+
+    def shape(name: str) -> Sequence[Dim] | None:
+        value_type = graph.type_of(name)
+        dims = value_type.shape if isinstance(value_type, TensorType) else None
+        return None if dims is None else [dim if isinstance(dim, int) else None for dim in dims]
+
+    least = SizeTrace(maker, graph.constant, shape).least(node.inputs[0])
+    return least >= int(to_numpy(divisor).max())
 
 
 _FIRST, _ALL = slice(0, 1), slice(None)

@@ -53,12 +53,40 @@ def _drop_declarations(graph: GraphDef) -> GraphDef:
     return replace(graph, value_info={}, outputs=outputs)
 
 
-def _fixed_shapes(graph: GraphDef) -> dict[str, tuple[int, ...]]:
+def sure_values(graph: GraphDef, is_sure_outside: Callable[[str], bool] | None = None) -> set[str]:
+    """Values whose types follow from those of inputs by operators that onnx knows.
+
+    Of nodes with bodies only Ifs count: the bodies of others declare types of their inputs.
+
+    Args:
+        graph: With the types that follow alone; see `Inferred.certain`.
+        is_sure_outside: Of a body, whether a value of the graphs around it is one of these.
+    """
     sure = {info.name for info in graph.inputs} | graph.initializers.keys()
+    made = {name for node in graph.nodes for name in node.outputs}
+
+    def is_sure(name: str) -> bool:
+        if name in sure or name in made or is_sure_outside is None:
+            return name in sure
+        return is_sure_outside(name)
+
+    def gives_sure_values(body: GraphDef) -> bool:
+        inside = sure_values(body, is_sure)
+        own = {name for node in body.nodes for name in node.outputs}
+        names = [info.name for info in body.outputs]
+        return all(name in inside or (name not in own and is_sure(name)) for name in names)
+
     for node in graph.nodes:
-        known = node.domain in ONNX_DOMAINS and not bodies(node)
-        if known and all(not name or name in sure for name in node.inputs):
+        inner = [body for _, body in bodies(node)]
+        if node.domain not in ONNX_DOMAINS or (inner and node.op_type != "If"):
+            continue
+        if all(map(is_sure, filter(None, node.inputs))) and all(map(gives_sure_values, inner)):
             sure.update(node.outputs)
+    return sure
+
+
+def _fixed_shapes(graph: GraphDef) -> dict[str, tuple[int, ...]]:
+    sure = sure_values(graph)
     infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
     shapes = {}
     for info in infos:

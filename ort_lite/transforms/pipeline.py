@@ -13,6 +13,7 @@ from ort_lite.session_log import get_logger
 from ort_lite.transforms import (
     cast_like,
     eliminate,
+    equal_sizes,
     fuse_conv_bn,
     inline_if,
     insert_casts,
@@ -181,8 +182,15 @@ def _inline_ifs(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
     """`model` with the branches of Ifs whose condition is a constant in place of the Ifs."""
+    constant_inputs = _has_constant_inputs(model)
     for _ in range(INLINE_ROUNDS):
-        constant_inputs = _has_constant_inputs(model)
+        if equal_sizes.NAME not in settings.disabled:
+            model, count = equal_sizes.settle_equal_sizes(
+                model, infer, constant_inputs=constant_inputs
+            )
+            if count:
+                fired[equal_sizes.NAME] += count
+                model = _apply_inferred(infer(model), settings, fired)
         graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
         if not count:
             break

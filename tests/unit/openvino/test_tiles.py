@@ -95,3 +95,50 @@ def test_a_single_channel_is_repeated(dims: str, repeats: str, owner: str) -> No
             table = np.random.default_rng(1).random(shape[:rank], dtype=np.float32)
             feed = {"x": np.ones((1, 3), np.float32), "t": table}
             np.testing.assert_array_equal(mine.run(None, feed)[0], right.run(None, feed)[0])
+
+
+def of_heads(rest: str, heads: int) -> onnx.ModelProto:
+    """A table for each of a batch, which is counted as the rows of all heads by their number."""
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        tiles (float[n, s, 8] x, float[1, 4, 5] t) => (y)
+        <int64[1] i0 = {{0}}, int64[1] i1 = {{1}}, int64[1] i2 = {{2}}, int64[1] four = {{4}},
+         int64[1] two = {{2}}, int64[1] last = {{-1}}, int64[1] count = {{{heads}}}>
+        {{
+            xs = Shape(x) n = Gather(xs, i0) s = Gather(xs, i1)
+            f = Concat <axis = 0> (n, s, four, two)
+            r = Reshape(x, f) h = Transpose <perm = [0, 2, 1, 3]> (r) hs = Shape(h)
+            l = Gather(hs, i2) g = Concat <axis = 0> (last, {rest}) a = Reshape(h, g)
+            rows = Shape <start = 0, end = 1> (a) b = Div(rows, count)
+            k = Concat <axis = 0> (b, i1, i1) y = Tile(t, k)
+        }}"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "heads", "owner"),
+    [
+        ("l, two", 4, OPENVINO),
+        ("s, two", 2, OPENVINO),
+        ("l, two", 8, "CPUExecutionProvider"),
+        ("l, i1", 5, OPENVINO),
+        ("l, i1", 9, "CPUExecutionProvider"),
+        ("l, four", 4, "CPUExecutionProvider"),
+    ],
+    ids=["batch", "twice the batch", "may be none", "more rows", "too few of them", "other sizes"],
+)
+def test_a_table_is_repeated_as_often_as_heads_are_in_all_rows(
+    rest: str, heads: int, owner: str
+) -> None:
+    """As DeBERTa repeats the projections of its positions."""
+    proto = of_heads(rest, heads)
+    right = onnxruntime.InferenceSession(proto.SerializeToString())
+    with session(proto) as mine:
+        owners = {
+            node.op_type: part.ep for part in mine.explain().partitions for node in part.nodes
+        }
+        assert owners["Tile"] == owner
+        for batch in (1, 3, 2):
+            table = np.random.default_rng(batch).random((1, 4, 5), dtype=np.float32)
+            feed = {"x": np.ones((batch, 6, 8), np.float32), "t": table}
+            np.testing.assert_array_equal(mine.run(None, feed)[0], right.run(None, feed)[0])
