@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.onnx_model import Dim, GraphDef, Model, Node, Tensor, ValueInfo, ValueType
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.transforms.known_shapes import InferTypes
 
 NAME = "EqualSizes"
@@ -31,8 +32,10 @@ _LOGIC = frozenset(("And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze"
 
 def settle_equal_sizes(
     model: Model, infer: InferTypes, *, constant_inputs: bool = False
-) -> tuple[Model, int]:
+) -> tuple[Inferred | None, int]:
     """`model` with a constant for each such comparison (ONNX Equal-7 to Equal-19), their number.
+
+    None and 0 where there is none.
 
     Only in the main graph, and only where an If there depends on it. Inputs with dimensions of one
     name may differ in a run, as in onnxruntime, so that names prove nothing.
@@ -56,9 +59,10 @@ def settle_equal_sizes(
     nodes = [
         node for node in _comparisons(graph, makers) if all(map(trace.reads_size, node.inputs))
     ]
-    certain = infer(_with_distinct_sizes(model)).certain if nodes else None
-    if certain is None:
-        return model, 0
+    inferred = infer(_with_distinct_sizes(model)) if nodes else None
+    certain = None if inferred is None else inferred.certain
+    if inferred is None or certain is None:
+        return None, 0
     sure = sure_values(certain)
     types |= {name: kind for name, kind in declared_types(certain).items() if name in sure}
     settled = {}
@@ -68,7 +72,9 @@ def settle_equal_sizes(
         if left is not None and left == right and shape is not None and {*shape} <= {1}:
             name = node.outputs[0]
             settled[name] = from_numpy(np.full([1 for _ in shape], fill_value=True), name)
-    return (_with_constants(model, settled) if settled else model), len(settled)
+    if not settled:
+        return None, 0
+    return replace(inferred, model=_with_constants(model, settled)), len(settled)
 
 
 def _comparisons(graph: GraphDef, makers: Mapping[str, Node]) -> list[Node]:

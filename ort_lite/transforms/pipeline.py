@@ -185,12 +185,12 @@ def _inline_ifs(
     constant_inputs = _has_constant_inputs(model)
     for _ in range(INLINE_ROUNDS):
         if equal_sizes.NAME not in settings.disabled:
-            model, count = equal_sizes.settle_equal_sizes(
+            settled, count = equal_sizes.settle_equal_sizes(
                 model, infer, constant_inputs=constant_inputs
             )
-            if count:
+            if settled is not None:
                 fired[equal_sizes.NAME] += count
-                model = _apply_inferred(infer(model), settings, fired)
+                model = _apply_inferred(settled, settings, fired)
         graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
         if not count:
             break
