@@ -25,6 +25,14 @@ MOST_FOLLOWED = 64
 """Nodes between a size and where it comes from."""
 _KEEPING = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze"))
 """Operators that hand on the only element of their first input."""
+_ALIKE = frozenset(
+    {
+        *("Abs", "Cast", "Clip", "Dropout", "Erf", "Exp", "Gelu", "Identity", "LayerNormalization"),
+        *("Neg", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh"),
+    }
+)
+"""Operators whose first output has the shape of the first input."""
+_MATRIX = 2
 _ELEMENTWISE = frozenset(("Add", "Div", "Mul", "Sub"))
 _AXES_OF_SLICE = 3
 _ONNX_DOMAINS = frozenset(("", "ai.onnx"))
@@ -63,6 +71,26 @@ class SizeTrace:
     def size(self, name: str) -> Size:
         """The size that is the only element of a value; None for other values."""
         return self._size(name, MOST_FOLLOWED)
+
+    def sizes(self, name: str) -> list[Size]:
+        """The sizes of a value; [] where its rank is not known."""
+        rank = len(self._dims(name) or ())
+        return [self._dimension(name, axis, MOST_FOLLOWED) for axis in range(rank)]
+
+    def target_sizes(self, node: Node) -> list[Size] | None:
+        """The sizes that a Reshape is given, 0 and -1 as they are; None if they are constant.
+
+        None, too, where they are not joined by a Concat one by one; a None among them is a size
+        that comes from elsewhere.
+        """
+        parts = self._parts(node)
+        if parts is None:
+            return None
+        numbers = [self._number(part) for part in parts]
+        return [
+            self.size(part) if number is None else number
+            for part, number in zip(parts, numbers, strict=True)
+        ]
 
     def least(self, name: str) -> int:
         """A number that the only element of a value is never below; 0 where it is no size.
@@ -138,7 +166,9 @@ class SizeTrace:
         node = self._maker(name)
         if isinstance(known, int) or node is None or node.domain not in _ONNX_DOMAINS or not depth:
             return (name, axis) if known is None else known
-        origin = self._origin(node, axis, depth - 1, len(dims or ()))
+        origin = None
+        if name == node.outputs[0] or node.op_type == "Split":
+            origin = self._origin(node, axis, depth - 1, len(dims or ()))
         return origin or known or (name, axis)
 
     def _origin(self, node: Node, axis: int, depth: int, rank: int) -> Size:
@@ -147,16 +177,36 @@ class SizeTrace:
             perm = node.attributes["perm"].value if "perm" in node.attributes else None
             at = perm[axis] if isinstance(perm, tuple) and axis < len(perm) else None
             return self._dimension(node.inputs[0], at, depth) if isinstance(at, int) else None
-        if node.op_type in ("Cast", "Identity") or self._cuts_another_axis(node, axis, rank):
+        if node.op_type in _ALIKE or self._cuts_another_axis(node, axis, rank):
             return self._dimension(node.inputs[0], axis, depth)
         if node.op_type in _ELEMENTWISE:
             return self._broadcast(node, axis - rank, depth)
+        if node.op_type == "MatMul":
+            return self._row_dimension(node, axis, depth, rank)
+        if node.op_type == "Gather":
+            return self._picked_dimension(node, axis, depth)
         parts = self._parts(node)
         if parts is None or axis >= len(parts):
             return None
         number = self._number(parts[axis])
         size = number if number is not None else self._size(parts[axis], depth)
         return None if isinstance(size, int) and size < 1 else size
+
+    def _row_dimension(self, node: Node, axis: int, depth: int, rank: int) -> Size:
+        """A size of a product of rows by one matrix; None for the columns, and other products."""
+        left, right = map(self._dims, node.inputs)
+        if left is None or right is None or len(right) > _MATRIX or len(left) != rank:
+            return None
+        return self._dimension(node.inputs[0], axis, depth) if axis < rank - 1 else None
+
+    def _picked_dimension(self, node: Node, axis: int, depth: int) -> Size:
+        """A size of rows that are looked up in a table."""
+        indices = self._dims(node.inputs[1])
+        if indices is None or _attribute(node, "axis"):
+            return None
+        if axis < len(indices):
+            return self._dimension(node.inputs[1], axis, depth)
+        return self._dimension(node.inputs[0], axis - len(indices) + 1, depth)
 
     def _cuts_another_axis(self, node: Node, axis: int, rank: int) -> bool:
         """Whether a node takes a part of its input along other axes than this one."""

@@ -15,6 +15,7 @@ from ort_lite.transforms import (
     eliminate,
     equal_sizes,
     fuse_conv_bn,
+    fuse_reshape,
     inline_if,
     insert_casts,
     subexpressions,
@@ -107,6 +108,11 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
         graph, count = insert_casts.insert_casts(model.graph, opset, settings.widened)
         fired += Counter({insert_casts.NAME: count})
         model = replace(model, graph=graph)
+    if not plain and settings.certain is not None and fuse_reshape.NAME not in settings.disabled:
+        model, count = fuse_reshape.fuse_reshapes(
+            model, settings.certain, constant_inputs=_has_constant_inputs(model)
+        )
+        fired += Counter({fuse_reshape.NAME: count})
     model = _apply_all(model, settings, fired)
     if not plain and settings.infer is not None:
         model = _settle_sizes(model, settings, settings.infer, fired)
