@@ -27,8 +27,9 @@ _KEEPING = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze"))
 """Operators that hand on the only element of their first input."""
 _ALIKE = frozenset(
     {
-        *("Abs", "Cast", "Clip", "Dropout", "Erf", "Exp", "Gelu", "Identity", "LayerNormalization"),
-        *("Neg", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh"),
+        *("Abs", "Cast", "Clip", "DequantizeLinear", "Dropout", "Erf", "Exp", "Gelu", "Identity"),
+        *("LayerNormalization", "Neg", "QuantizeLinear", "Relu", "Sigmoid", "Softmax", "Sqrt"),
+        "Tanh",
     }
 )
 """Operators whose first output has the shape of the first input."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.onnx_model import DataType
-from eps.openvino.support.quantised_products import PRODUCTS, weight_axis
+from eps.openvino.support.quantised_products import PRODUCTS, SCALES_BY_AXIS, weight_axis
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ def write_out_product(node: Node, graph: Graph, writer: NodeWriter) -> None:
     first = writer.add("DequantizeLinear", a, *_scalars(graph, writer, a_scale, a_zero))
     if len(_vector(graph, b_scale)) == 1 == len(_vector(graph, b_zero)):
         second = writer.add("DequantizeLinear", b, *_scalars(graph, writer, b_scale, b_zero))
-    else:
+    elif graph.opset_imports.get("", 1) >= SCALES_BY_AXIS:
         scales = _along_axis(node, graph, writer, (b, b_scale, b_zero))
         second = writer.add("DequantizeLinear", b, *scales, axis=weight_axis(node))
+    else:
+        second = _dequantize_by_axis(node, graph, writer, (b, b_scale, b_zero))
     factors = [first, second]
     if product.bias is not None and (name := _input(node, product.bias)):
         alpha = node.attributes.get("alpha")
@@ -59,6 +61,23 @@ def _along_axis(
         made.append(writer.constant(tensor.data_type, (count,), values.tobytes()))
     scales, zeros = made
     return scales, zeros
+
+
+def _dequantize_by_axis(
+    node: Node, graph: Graph, writer: NodeWriter, names: tuple[str, str, str]
+) -> str:
+    """Weights as floats, in what DequantizeLinear-13 is made of: the same numbers."""
+    weights, *rest = names
+    dims = [1] * len(_constant(graph, weights).dims)
+    dims[weight_axis(node)] = -1
+    scales, zeros = (_vector(graph, name).astype(np.float32).reshape(dims) for name in rest)
+    floats = writer.add("Cast", weights, to=int(DataType.FLOAT))
+    if zeros.any():
+        zero = writer.constant(DataType.FLOAT, zeros.shape, zeros.tobytes())
+        floats = writer.add("Sub", floats, zero)
+    return writer.add(
+        "Mul", floats, writer.constant(DataType.FLOAT, scales.shape, scales.tobytes())
+    )
 
 
 def _scalars(graph: Graph, writer: NodeWriter, *names: str) -> list[str]:

@@ -3,7 +3,9 @@
 OpenVINO 2026.4.1 has QLinearConv and QLinearMatMul itself, but applies scales by filter to the
 channels of the input, and converts no scales by column; it lacks com.microsoft's QGemm. As
 DequantizeLinear, Conv, MatMul or Gemm, and QuantizeLinear they are right, to one step where a
-result is close to the middle between two. tests/unit/openvino compares each with onnxruntime.
+result is close to the middle between two. Below opset 13 DequantizeLinear has no axis, and weights
+with scales along one are cast, shifted and scaled instead. tests/unit/openvino compares each with
+onnxruntime.
 """
 
 from __future__ import annotations
@@ -72,11 +74,10 @@ def product_problem(facts: NodeFacts, table: SupportTable) -> str:
         table: Operators that OpenVINO computes right, of which it is written.
     """
     product, opset = PRODUCTS[facts.node.op_type], facts.graph.opset_imports.get("", 1)
-    for operator in (product.operator, "DequantizeLinear", "QuantizeLinear"):
+    by_axis = () if opset >= SCALES_BY_AXIS else ("Cast", "Sub", "Mul")
+    for operator in (product.operator, "DequantizeLinear", "QuantizeLinear", *by_axis):
         if problem := table.problem("", operator, opset):
             return problem
-    if opset < SCALES_BY_AXIS:
-        return f"OpenVINO: scales along an axis are written out from opset {SCALES_BY_AXIS} on"
     if any(facts.elem_type(place) not in BYTES for place in (0, 3)):
         return f"OpenVINO: {facts.node.op_type} of other types than 8-bit integers"
     has_result = facts.has_input(product.result)

@@ -113,19 +113,22 @@ def agree(model: bytes, feed: dict[str, Array]) -> list[str]:
     [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8)],
     ids=["uint8 by int8", "int8", "uint8"],
 )
+@pytest.mark.parametrize("opset", [10, 12, 17])
 @pytest.mark.parametrize("free", [False, True], ids=["known", "free"])
-def test_convolutions_with_scales_by_filter(a: Any, b: Any, free: bool) -> None:  # noqa: FBT001 - a parameter
+def test_convolutions_with_scales_by_filter(a: Any, b: Any, free: bool, opset: int) -> None:  # noqa: FBT001 - a parameter
     given = factors(integers(a, 2, 8, 9, 10), weights(b, 8, 8, 3, 3), 8, is_zero=b is np.int8)
     bias = RANDOM.integers(-3000, 3000, 8, dtype=np.int32)
     given += [np.float32(0.21), np.array(99, a), bias]
-    model, feed = make_model("QLinearConv", given, free=free, pads=[1, 1, 1, 1], strides=[1, 2])
+    fields = {"pads": [1, 1, 1, 1], "strides": [1, 2]}
+    model, feed = make_model("QLinearConv", given, opset=opset, free=free, **fields)
     assert any("QLinearConv x1 written out as" in note for note in agree(model, feed))
 
 
-def test_depthwise_convolutions_with_scales_by_filter() -> None:
+@pytest.mark.parametrize("opset", [11, 17])
+def test_depthwise_convolutions_with_scales_by_filter(opset: int) -> None:
     given = factors(integers(np.uint8, 1, 16, 9, 10), weights(np.int8, 16, 1, 3, 3), 16)
     given += [np.float32(0.06), np.uint8(120)]
-    agree(*make_model("QLinearConv", given, group=16, pads=[1, 1, 1, 1]))
+    agree(*make_model("QLinearConv", given, opset=opset, group=16, pads=[1, 1, 1, 1]))
 
 
 def test_a_scale_may_have_a_dimension() -> None:
@@ -135,46 +138,49 @@ def test_a_scale_may_have_a_dimension() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8], ids=["int8", "uint8"])
-def test_matrix_products_with_scales_by_column(kind: Any) -> None:
+@pytest.mark.parametrize("opset", [11, 17])
+def test_matrix_products_with_scales_by_column(kind: Any, opset: int) -> None:
     given = factors(integers(kind, 3, 20, 30), weights(kind, 30, 40), 40)
-    model, feed = make_model("QLinearMatMul", [*given, np.float32(0.11), np.array(70, kind)])
+    ends = [np.float32(0.11), np.array(70, kind)]
+    model, feed = make_model("QLinearMatMul", [*given, *ends], opset=opset)
     assert any("QLinearMatMul x1 written out as" in note for note in agree(model, feed))
 
 
 @pytest.mark.parametrize("turned", [0, 1], ids=["B", "B'"])
 @pytest.mark.parametrize("count", [None, 40], ids=["one scale", "scales by column"])
 @pytest.mark.parametrize("biased", [True, False], ids=["C", "no C"])
-def test_gemm(turned: int, count: int | None, biased: bool) -> None:  # noqa: FBT001 - a parameter
+@pytest.mark.parametrize("opset", [11, 17])
+def test_gemm(turned: int, count: int | None, biased: bool, opset: int) -> None:  # noqa: FBT001 - a parameter
     given = factors(
         integers(np.uint8, 20, 30), weights(np.int8, *((40, 30) if turned else (30, 40))), count
     )
     bias = RANDOM.integers(-9000, 9000, 40, dtype=np.int32) if biased else None
     rows = [*given, bias]
     ends = [np.float32(0.13), np.uint8(110)]
-    notes = agree(*make_model("QGemm", [*rows, *ends], transB=turned, alpha=0.75))
+    fields = {"opset": opset, "transB": turned, "alpha": 0.75}
+    notes = agree(*make_model("QGemm", [*rows, *ends], **fields))
     assert any("QGemm x1 written out as" in note for note in notes)
-    answer, expected, _ = run_both(*make_model("QGemm", rows, transB=turned, alpha=0.75))
+    answer, expected, _ = run_both(*make_model("QGemm", rows, **fields))
     assert abs(answer - expected).max() <= FLOAT_ERROR * abs(expected).max()
 
 
-def _convolution(*, opset: int = 17, runtime: int = 1, size: int = 3, **fields: Any) -> Any:
+def _convolution(*, runtime: int = 1, size: int = 3, **fields: Any) -> Any:
     given = factors(
         integers(np.uint8, 1, 4, 9, 9), weights(np.int8, 4, 4, size, size), 4, is_zero=True
     )
     given += [np.float32(0.11), np.uint8(100)]
-    return make_model("QLinearConv", given, opset=opset, runtime=runtime, **fields)
+    return make_model("QLinearConv", given, runtime=runtime, **fields)
 
 
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (_convolution(opset=12), "from opset 13 on"),
         (_convolution(runtime=2), "a scale is not one constant"),
         (_convolution(runtime=3), "a scale is not one constant"),
         (_convolution(runtime=4), "a scale is not one constant"),
         (_convolution(size=1, pads=[1, 1, 1, 1]), "windows of padding alone"),
     ],
-    ids=["opset 12", "scale", "zero point", "weights", "padded point"],
+    ids=["scale", "zero point", "weights", "padded point"],
 )
 def test_other_forms_are_left(case: tuple[bytes, dict[str, Array]], reason: str) -> None:
     model, feed = case

@@ -99,3 +99,14 @@ def test_a_comparison_that_no_if_reads_stays() -> None:
     ran = agrees(parsed(text), X)
     assert (NAME in ran.fired, "Equal" in ran.left) == (False, True)
     assert ran.outputs[0].tolist() is True
+
+
+def test_sizes_of_quantised_values_are_those_of_the_values() -> None:
+    """As quantize_static leaves them between a projection and the heads."""
+    body = (
+        """r = Relu(x) p = QuantizeLinear(r, sc, zp) q = DequantizeLinear(p, sc, zp) k = Exp(r)"""
+    )
+    text = f"""g (float[n, s, 8] x) => (y) <{CONSTANTS}, float sc = {{0.5}}, uint8 zp = {{3}}> {{
+        {body} {length("a", "q")} {length("b", "k")} c = Equal(a, b) {IF} }}"""
+    ran = agrees(parsed(text), X)
+    assert (ran.fired.get(NAME), "If" in ran.left) == (1, False)
