@@ -79,19 +79,14 @@ class SizeTrace:
         return [self._dimension(name, axis, MOST_FOLLOWED) for axis in range(rank)]
 
     def target_sizes(self, node: Node) -> list[Size] | None:
-        """The sizes that a Reshape is given, 0 and -1 as they are; None if they are constant.
+        """The sizes that a Reshape is given, 0 and -1 as they are; None if they are not apart.
 
-        None, too, where they are not joined by a Concat one by one; a None among them is a size
-        that comes from elsewhere.
+        A None among them is a size that comes from elsewhere.
         """
-        parts = self._parts(node)
-        if parts is None:
+        targets = self._targets(node)
+        if targets is None:
             return None
-        numbers = [self._number(part) for part in parts]
-        return [
-            self.size(part) if number is None else number
-            for part, number in zip(parts, numbers, strict=True)
-        ]
+        return [self.size(each) if isinstance(each, str) else each for each in targets]
 
     def least(self, name: str) -> int:
         """A number that the only element of a value is never below; 0 where it is no size.
@@ -186,11 +181,13 @@ class SizeTrace:
             return self._row_dimension(node, axis, depth, rank)
         if node.op_type == "Gather":
             return self._picked_dimension(node, axis, depth)
-        parts = self._parts(node)
-        if parts is None or axis >= len(parts):
+        targets = self._targets(node)
+        if targets is None or axis >= len(targets):
             return None
-        number = self._number(parts[axis])
-        size = number if number is not None else self._size(parts[axis], depth)
+        target = targets[axis]
+        if target == 0 and not _attribute(node, "allowzero"):
+            return self._dimension(node.inputs[0], axis, depth)
+        size = self._size(target, depth) if isinstance(target, str) else target
         return None if isinstance(size, int) and size < 1 else size
 
     def _row_dimension(self, node: Node, axis: int, depth: int, rank: int) -> Size:
@@ -232,13 +229,23 @@ class SizeTrace:
         others = [size for size in sizes if size != 1]
         return others[0] if len({*others}) == 1 else None
 
-    def _parts(self, node: Node) -> Sequence[str] | None:
-        """The sizes that a Reshape is given, each a value; None where they are not apart."""
-        reshapes = node.op_type == "Reshape" and len(node.inputs) > 1
-        parts = self._maker(node.inputs[1]) if reshapes else None
+    def _targets(self, node: Node) -> Sequence[int | str] | None:
+        """The sizes that a Reshape is given, numbers or values; None where they are not apart."""
+        if node.op_type != "Reshape" or len(node.inputs) < 2:
+            return None
+        shape = self._constant(node.inputs[1])
+        if shape is not None:
+            return [int(number) for number in to_numpy(shape).flat]
+        parts = self._maker(node.inputs[1])
         if parts is None or parts.op_type != "Concat" or parts.domain not in _ONNX_DOMAINS:
             return None
-        return parts.inputs if all(map(self._is_single, parts.inputs)) else None
+        if not all(map(self._is_single, parts.inputs)):
+            return None
+        numbers = [self._number(part) for part in parts.inputs]
+        return [
+            part if number is None else number
+            for part, number in zip(parts.inputs, numbers, strict=True)
+        ]
 
     def _is_single(self, name: str) -> bool:
         dims = self._dims(name)
@@ -251,8 +258,8 @@ class SizeTrace:
     def _least_rest(self, name: str, axis: int) -> int:
         """A number that what is left for the -1 of a Reshape is never below."""
         node = self._maker(name)
-        parts = self._parts(node) if node is not None else None
-        if node is None or parts is None or self._number(parts[axis]) != -1:
+        parts = self._targets(node) if node is not None else None
+        if node is None or parts is None or axis >= len(parts) or parts[axis] != -1:
             return 1
         rank = len(self._dims(node.inputs[0]) or ())
         sizes = [self._dimension(node.inputs[0], at, MOST_FOLLOWED) for at in range(rank)]

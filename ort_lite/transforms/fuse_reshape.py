@@ -53,7 +53,8 @@ def fuse_reshapes(
     nodes = []
     count = 0
     for node in model.graph.nodes:
-        shape = _constant_shape(node, trace) if _is_reshape(node) else None
+        computed = _is_reshape(node) and node.inputs[1] not in model.graph.initializers
+        shape = _constant_shape(node, trace) if computed else None
         if shape is not None:
             count += 1
             if shape not in shapes:
@@ -92,9 +93,10 @@ def _is_reshape(node: Node) -> bool:
 
 def _constant_shape(node: Node, trace: SizeTrace) -> tuple[int, ...] | None:
     """The shape of a Reshape with zeros for sizes that its input has at the same place."""
-    targets, sizes = trace.target_sizes(node), trace.sizes(node.inputs[0])
+    targets = trace.target_sizes(node)
     if targets is None:
         return None
+    sizes = trace.sizes(node.inputs[0])
     shape = [_entry(target, sizes[at : at + 1]) for at, target in enumerate(targets)]
     known = [number for number in shape if number is not None]
     return tuple(known) if len(known) == len(shape) else None

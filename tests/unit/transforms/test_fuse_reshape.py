@@ -107,3 +107,12 @@ def test_a_name_that_the_model_has_is_not_taken() -> None:
     body = f"""{SIZES} f = Concat <axis = 0> (n, l, four, last) r = Reshape(x, f)
         reshape_to_0_0_4_m1 = Exp(r) y = Neg(reshape_to_0_0_4_m1)"""
     assert counts(agrees(reshaped(body), X)) == (1, False)
+
+
+def test_a_size_that_is_known_counts_as_its_number() -> None:
+    """As GPT-2's projections are written: view(-1, x.size(-1)), and back."""
+    body = f"""{SIZES} d = Gather(s, v2) f = Concat <axis = 0> (last, d) r = Reshape(x, f)
+        m = MatMul(r, w) g = Concat <axis = 0> (n, l, eight) y = Reshape(m, g)"""
+    ran = agrees(reshaped(body), X, 1e-5)
+    assert ran.fired.get(NAME, 0) == 1
+    assert ran.outputs[0].shape == (2, 3, 8)
