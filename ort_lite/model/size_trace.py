@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_FOLLOWED = 64
 """Nodes between a size and where it comes from."""
+MOST_DIMENSIONS = 64
+"""Of a shape; whatever a hostile model says, no value has more."""
 _KEEPING = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze"))
 """Operators that hand on the only element of their first input."""
 _ALIKE = frozenset(
@@ -143,12 +145,17 @@ class SizeTrace:
 
     def _number(self, name: str) -> int | None:
         """The only element of a constant of integers."""
+        numbers = self._numbers(name)
+        return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+    def _numbers(self, name: str) -> list[int] | None:
+        """The elements of a constant of integers, if it is no longer than a shape."""
         tensor = self._constant(name)
         if tensor is None or tensor.data_type not in (DataType.INT64, DataType.INT32):
             return None
-        if prod(tensor.dims) != 1:
+        if prod(tensor.dims) > MOST_DIMENSIONS:
             return None
-        return int(to_numpy(tensor).item())
+        return [int(number) for number in to_numpy(tensor).flat]
 
     def _dimension(self, name: str, axis: int, depth: int) -> Size:
         """A size of a value whose rank is known; each is looked for once."""
@@ -211,8 +218,7 @@ class SizeTrace:
         if node.op_type == "Split":
             cut = [_attribute(node, "axis") or 0]
         elif node.op_type == "Slice" and len(node.inputs) > _AXES_OF_SLICE:
-            tensor = self._constant(node.inputs[_AXES_OF_SLICE])
-            cut = [] if tensor is None else [int(number) for number in to_numpy(tensor).flat]
+            cut = self._numbers(node.inputs[_AXES_OF_SLICE]) or []
         else:
             return False
         return bool(cut) and axis not in [at % rank for at in cut if rank]
@@ -233,13 +239,12 @@ class SizeTrace:
         """The sizes that a Reshape is given, numbers or values; None where they are not apart."""
         if node.op_type != "Reshape" or len(node.inputs) < 2:
             return None
-        shape = self._constant(node.inputs[1])
-        if shape is not None:
-            return [int(number) for number in to_numpy(shape).flat]
+        if self._constant(node.inputs[1]) is not None:
+            return self._numbers(node.inputs[1])
         parts = self._maker(node.inputs[1])
         if parts is None or parts.op_type != "Concat" or parts.domain not in _ONNX_DOMAINS:
             return None
-        if not all(map(self._is_single, parts.inputs)):
+        if len(parts.inputs) > MOST_DIMENSIONS or not all(map(self._is_single, parts.inputs)):
             return None
         numbers = [self._number(part) for part in parts.inputs]
         return [

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from unit.transforms.transformed import Ran, agrees, floats, parsed, run
 
+import ort_lite as ort
+
 NAME = "ReshapeFusion"
 CONSTANTS = """int64[1] v0 = {0}, int64[1] v1 = {1}, int64[1] v2 = {2}, int64[1] four = {4},
     int64[1] last = {-1}, float[8, 8] w = {WEIGHTS}, float[8] bias = {1, 2, 3, 4, 5, 6, 7, 8},
@@ -116,3 +118,11 @@ def test_a_size_that_is_known_counts_as_its_number() -> None:
     ran = agrees(reshaped(body), X, 1e-5)
     assert ran.fired.get(NAME, 0) == 1
     assert ran.outputs[0].shape == (2, 3, 8)
+
+
+def test_shapes_of_ten_thousand_sizes_are_not_looked_at_one_by_one() -> None:
+    """For each size the whole list would be read, for minutes; no value has such a rank."""
+    sizes = ", ".join(["n"] * 10_000)
+    body = f"{SIZES} f = Concat <axis = 0> ({sizes}) r = Reshape(x, f) e = Exp(r) y = Reshape(e, f)"
+    with ort.InferenceSession(reshaped(body), providers=["CPUExecutionProvider"]) as session:
+        assert NAME not in session.explain().transforms
