@@ -235,7 +235,9 @@ class BackgroundJob:
         end = None if timeout is None else monotonic() + timeout
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout)
+            from ort_lite.thread_ends import join_thread  # noqa: PLC0415 - lazy: rare
+
+            join_thread(thread, timeout)
         self._shapes.wait(None if end is None else max(0.0, end - monotonic()))
         with self._lock:
             if self._outcome.state == "compiling" and not self._at_work():
