@@ -91,7 +91,7 @@ class SizeTrace:
         return [self.size(each) if isinstance(each, str) else each for each in targets]
 
     def least(self, name: str) -> int:
-        """A number that the only element of a value is never below; 0 where it is no size.
+        """A lower bound of the only element of a value; 0 where the element is not a size.
 
         Values have elements, so that sizes are at least 1. The size that is left for the -1 of a
         Reshape is at least what the other sizes leave of the numbers among the input's sizes.

@@ -238,6 +238,8 @@ class BackgroundJob:
             from ort_lite.thread_ends import join_thread  # noqa: PLC0415 - lazy: rare
 
             join_thread(thread, timeout)
+            if not thread.is_alive():
+                self._thread = None  # its number may be another thread's at the next call
         self._shapes.wait(None if end is None else max(0.0, end - monotonic()))
         with self._lock:
             if self._outcome.state == "compiling" and not self._at_work():
