@@ -26,14 +26,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Context(Owned):
+class Context:
     """An OpenCL context of one device.
+
+    May be passed where a function takes the object. It has no finalizer of its own: that would run
+    before weak references are cleared, so one to it could give another thread a context that is
+    being released.
 
     Attributes:
         allocated: Size of the buffers that are counted, see `Buffer.count_in`.
     """
 
-    __slots__ = ("__weakref__", "allocated", "device")
+    __slots__ = ("__weakref__", "_as_parameter_", "_owned", "allocated", "device")
 
     def __init__(self, device: Device) -> None:
         """Open the device.
@@ -46,19 +50,28 @@ class Context(Owned):
         # no CL_CONTEXT_PLATFORM: the loader would look for a platform in what it lists itself
         with KeptSignalHandlers():
             handle = create(api().clCreateContext, None, 1, devices, None, None)
-        super().__init__(handle, api().clReleaseContext)
+        self._own(handle)
 
     @classmethod
     def owning(cls, handle: c_void_p, device: Device) -> Context:
         """One of a handle, with a reference to it that is released with this object."""
         context = cls.__new__(cls)
         context._begin(device)  # noqa: SLF001 - of this class
-        Owned.__init__(context, handle, api().clReleaseContext)
+        context._own(handle)  # noqa: SLF001 - as above
         return context
+
+    @property
+    def handle(self) -> int:
+        """OpenCL's address of the context, for other libraries."""
+        return self._owned.handle
 
     def _begin(self, device: Device) -> None:
         self.device = device
         self.allocated = ByteCounter()
+
+    def _own(self, handle: c_void_p) -> None:
+        self._owned = Owned(handle, api().clReleaseContext)
+        self._as_parameter_ = handle
 
 
 class Buffer(Owned):
