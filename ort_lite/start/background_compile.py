@@ -16,6 +16,7 @@ from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import session_target
 from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.planning.prepared_graph import PreparedGraph
+from ort_lite.sdk_thread import SdkThread
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.start.load_report import BackgroundCompile
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
@@ -207,7 +208,7 @@ class BackgroundJob:
         self._install: weakref.WeakMethod[Install] | None = None
         names = tuple(ep.name for ep in first.eps)
         self._outcome = BackgroundCompile(state="compiling", interim=names)
-        self._thread: threading.Thread | None = None
+        self._thread: SdkThread | None = None
         self._shapes = ShapeCompiles(self._is_given_up, self._log_scope)
 
     def start(self, install: Install, services: SessionServices) -> None:
@@ -222,7 +223,7 @@ class BackgroundJob:
         assert task is not None, "a job is started once"
         self._install = weakref.WeakMethod(install)
         name = "ort_lite-background-compile"
-        thread = threading.Thread(target=self._work, args=(task, services), name=name, daemon=False)
+        thread = SdkThread(target=self._work, args=(task, services), name=name, daemon=False)
         self._thread = thread
         try:
             thread.start()
@@ -234,12 +235,8 @@ class BackgroundJob:
         """State after at most `timeout` seconds; None waits until the compile has ended."""
         end = None if timeout is None else monotonic() + timeout
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            from ort_lite.thread_ends import join_thread  # noqa: PLC0415 - lazy: rare
-
-            join_thread(thread, timeout)
-            if not thread.is_alive():
-                self._thread = None  # its number may be another thread's at the next call
+        if thread is not None:
+            thread.wait_for_end(timeout)
         self._shapes.wait(None if end is None else max(0.0, end - monotonic()))
         with self._lock:
             if self._outcome.state == "compiling" and not self._at_work():
@@ -265,7 +262,12 @@ class BackgroundJob:
         with self._lock:
             self._left = True
             at_it = self._outcome.state == "compiling" and self._at_work()
-            return self._has_let_go or at_it
+            thread_releases = self._has_let_go or at_it
+        if not thread_releases:
+            if self._thread is not None:
+                self._thread.wait_for_end()
+            self._shapes.leave()
+        return thread_releases
 
     def _at_work(self) -> bool:
         return self._thread is not None and self._thread.is_alive()  # it is not, after a fork

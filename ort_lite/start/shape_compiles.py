@@ -16,6 +16,7 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import CompiledPartition, SupportsCompileByShape
 from ort_lite.ep.memory_use import MemoryUse, SupportsMemoryReport
 from ort_lite.planning.prepared_graph import PreparedGraph
+from ort_lite.sdk_thread import SdkThread
 from ort_lite.session_log import get_logger, logging_as
 from ort_lite.start.other_answers import prepare_elsewhere
 
@@ -58,7 +59,8 @@ class ShapeCompiles:
         self._log_scope = log_scope
         self._lock = threading.Lock()
         self._waiting: deque[_ShapeRequest] = deque()
-        self._thread: threading.Thread | None = None
+        self._thread: SdkThread | None = None
+        self._at_work = False
         self.failure: Exception | None = None
 
     def ask(self, partition: InterimPartition, shapes: Shapes) -> bool:
@@ -70,7 +72,8 @@ class ShapeCompiles:
             if self.is_busy():
                 return True
             name = "ort_lite-background-compile"
-            self._thread = threading.Thread(target=self._work, name=name, daemon=False)
+            self._thread = SdkThread(target=self._work, name=name, daemon=False)
+            self._at_work = True
             try:
                 self._thread.start()
             except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
@@ -82,16 +85,21 @@ class ShapeCompiles:
 
     def is_busy(self) -> bool:
         """True while a shape is being compiled; never after a fork."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._at_work and self._thread is not None and self._thread.is_alive()
+
+    def leave(self) -> None:
+        """Let a thread that has nothing left to compile end, for a session that closes."""
+        with self._lock:
+            thread = None if self.is_busy() else self._thread
+        if thread is not None:
+            thread.wait_for_end()
 
     def wait(self, timeout: float | None) -> None:
         """Until nothing is compiled, or `timeout` seconds."""
         end = None if timeout is None else monotonic() + timeout
-        while (thread := self._thread) is not None and thread.is_alive():
-            if thread is threading.current_thread():
-                return
-            thread.join(None if end is None else max(0.0, end - monotonic()))
-            if end is not None and monotonic() >= end:
+        while (thread := self._thread) is not None:
+            thread.wait_for_end(None if end is None else max(0.0, end - monotonic()))
+            if thread is self._thread or (end is not None and monotonic() >= end):
                 return
 
     def _work(self) -> None:
@@ -115,7 +123,7 @@ class ShapeCompiles:
                 self._waiting.clear()
             if self._waiting:
                 return self._waiting.popleft()
-            self._thread = None
+            self._at_work = False
             return None
 
 

@@ -9,7 +9,6 @@ docs/adr/0058-specialized-plans.md.
 from __future__ import annotations
 
 import threading
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
@@ -20,6 +19,7 @@ from ort_lite.ep.interface import SupportsCompileByShape
 from ort_lite.model.fixed_inputs import FixedInputs
 from ort_lite.planning.control_inputs import find_control_inputs, is_fixed, may_have_random_nodes
 from ort_lite.providers.provider_list import Fallback
+from ort_lite.sdk_thread import SdkThread
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.start.load_report import BackgroundCompile
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
@@ -104,7 +104,8 @@ class SpecializedPlans:
         self._lock = threading.RLock()
         self._plans: dict[Key, SpecializedPlan] = {}
         self._counts: dict[Key, int] = {}
-        self._thread: threading.Thread | None = None
+        self._thread: SdkThread | None = None
+        self._at_work = False
         self._full = False
         self._closed = False
         self._reason = ""
@@ -130,7 +131,8 @@ class SpecializedPlans:
                 values={self._names[i]: values[i].copy() for i in self._deciding},
             )
             name = "ort_lite-specialized-plan"
-            self._thread = threading.Thread(target=self._make, args=(key, inputs), name=name)
+            self._thread = SdkThread(target=self._make, args=(key, inputs), name=name)
+            self._at_work = True
             try:
                 self._thread.start()
             except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
@@ -171,6 +173,7 @@ class SpecializedPlans:
     def _install(self, key: Key, plan: SpecializedPlan) -> None:
         why = self._objection(plan.model)
         with self._lock:
+            self._at_work = False
             if self._closed:
                 why = "the session was closed"
             if not why:
@@ -195,6 +198,7 @@ class SpecializedPlans:
 
     def _give_up(self, reason: str) -> None:
         with self._lock:
+            self._at_work = False
             self._full, self._reason = True, reason
             self._counts.clear()
 
@@ -203,10 +207,9 @@ class SpecializedPlans:
 
     def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
         """State after at most `timeout` seconds; None waits until no plan is being made."""
-        end = None if timeout is None else monotonic() + timeout
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(None if end is None else max(0.0, end - monotonic()))
+        if thread is not None:
+            thread.wait_for_end(timeout)
         if self._is_busy():
             return BackgroundCompile(state="compiling", reason="for shapes that it has met")
         with self._lock:
@@ -237,6 +240,9 @@ class SpecializedPlans:
         with self._lock:
             self._closed = self._full = True
             plans, self._plans = self._plans, {}
+            thread = None if self._at_work else self._thread
+        if thread is not None:
+            thread.wait_for_end()
         for plan in plans.values():
             plan.model.release()
 
