@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from eps.opencl.target import Target
     from ort_lite.ep import Graph
 
+MOST_DIMENSIONS = 32
+"""Of a tensor: numpy's broadcasting of shapes takes no more."""
+
 
 def capability(view: GraphView, target: Target, inside: InsideShapes | None = None) -> Capability:
     """Every candidate, supported or with the reason why not.
@@ -80,6 +83,9 @@ def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     unknown = next((n for n in node.inputs if n and tracer.value(n) is None), "")
     if unknown:
         return _unknown(graph, unknown)
+    problem = next(filter(None, (_rank_problem(tracer, name) for name in node.inputs)), "")
+    if problem:
+        return problem
     try:
         tracer.lower(index)
     except Unsupported as exc:
@@ -88,6 +94,7 @@ def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     if (node.domain, node.op_type) in HALF_OPERATORS:
         values = [value for value in values if value is None or value.dtype != HALF]
     problem = next(filter(None, (_value_problem(v, target) for v in values)), "")
+    problem = problem or next(filter(None, (_rank_problem(tracer, n) for n in node.outputs)), "")
     if problem:
         for name in node.outputs:
             tracer.values.pop(name, None)
@@ -102,6 +109,13 @@ def _value_problem(value: IrTensor | None, target: Target) -> str:
     if value.dtype == "float64" and not target.double:
         return "this device has no float64"
     return "" if value.size else "a tensor without elements"
+
+
+def _rank_problem(tracer: GraphLowering, name: str) -> str:
+    value = tracer.value(name) if name else None
+    if value is None or len(value.shape) <= MOST_DIMENSIONS:
+        return ""
+    return f"'{name}' has {len(value.shape)} dimensions, of at most {MOST_DIMENSIONS}"
 
 
 def _declare(tracer: GraphLowering, graph: Graph, name: str, inside: InsideShapes) -> None:

@@ -13,6 +13,7 @@ from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
 from eps.openvino.support.quantised_forms import is_quantised_form, quantised_problem
 from eps.openvino.support.quantised_products import is_quantised_product, product_problem
+from eps.openvino.support.ranks import rank_problem
 from eps.openvino.support.shown_by_tests import SHOWN_BY_TESTS
 from ort_lite.ep import Capability, element_text, type_text
 
@@ -68,7 +69,7 @@ def capability(
     release = tuple(int(part) for part in table.openvino.split(".")[:2])
     for index in view.candidates:
         facts = NodeFacts(view.graph, index, magnitudes, release)
-        reason = refusal(facts, table)
+        reason = rank_problem(facts) or refusal(facts, table)
         if npu is not None and not reason:
             reason = _npu_problem(facts, npu)
         if not exact and not reason:
