@@ -18,6 +18,7 @@ from ort_lite.transforms import (
     fuse_reshape,
     inline_if,
     insert_casts,
+    move_transposes,
     subexpressions,
     unused,
 )
@@ -114,6 +115,8 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
         )
         fired += Counter({fuse_reshape.NAME: count})
     model = _apply_all(model, settings, fired)
+    if not plain and move_transposes.NAME not in settings.disabled:
+        model = _move_transposes(model, settings, fired)
     if not plain and settings.infer is not None:
         model = _settle_sizes(model, settings, settings.infer, fired)
     if not plain and settings.infer is not None and inline_if.NAME not in settings.disabled:
@@ -138,6 +141,18 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
 
 def _apply_inferred(inferred: Inferred, settings: TransformSettings, fired: Counter[str]) -> Model:
     return _apply_all(inferred.model, replace(settings, certain=inferred.certain), fired)
+
+
+def _move_transposes(model: Model, settings: TransformSettings, fired: Counter[str]) -> Model:
+    """`model` with fewer Transposes, and with what then lies side by side folded and fused."""
+    opset = model.opset_imports.get("", 1)
+    graph, count = move_transposes.move_transposes(
+        model.graph, opset, constant_inputs=_has_constant_inputs(model)
+    )
+    if not count:
+        return model
+    fired[move_transposes.NAME] += count
+    return _apply_all(replace(model, graph=graph), settings, fired)
 
 
 def _settle_sizes(

@@ -107,7 +107,7 @@ RULES_BY_NAME = {
     ),
     "TransposeOptimizer": Rule(
         small("a = Transpose <perm = [1, 0]> (x) y = Transpose <perm = [1, 0]> (a) z = Abs(y)"),
-        small("a = Transpose <perm = [1, 0]> (x) b = Abs(a) z = Transpose <perm = [1, 0]> (b)"),
+        small("a = Transpose <perm = [1, 0]> (x) b = Softmax(a) z = Transpose <perm = [1, 0]> (b)"),
         X,
     ),
     "EliminateSlice": Rule(
