@@ -23,6 +23,7 @@ HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
+RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,11 @@ def _rewrite_for(
         written = split_rows(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
         definition = written
+    if kind == "CPU" and any(node.op_type in RECURRENT for node in graph.nodes):
+        from eps.openvino.compile.default_activations import drop_default_activations  # noqa: PLC0415 - lazy: rare
+
+        definition, lines = drop_default_activations(definition)
+        notes += lines
     if kind == "NPU" and any(node.op_type == SPACE_TO_DEPTH for node in graph.nodes):
         from eps.openvino.compile.space_to_depth import write_out_batches  # noqa: PLC0415 - lazy: rare
 

@@ -63,6 +63,10 @@ def _check_rnn(node: NodeFacts) -> str:
         return "layout=1 returns shapes with swapped dimensions"
     if node.node.op_type == "LSTM" and node.has_input(7):
         return "peepholes (input P) are silently ignored"
+    names = [name.lower() for name in node.texts("activations")]
+    half = len(names) // 2
+    if node.text("direction", "forward") == "bidirectional" and names[:half] != names[half:]:
+        return "activations that differ by direction are those of the first in both"
     untested = node.attributes_among("activation_alpha", "activation_beta", "clip")
     if node.number("input_forget", 0):  # tools write the default, 0, to the model
         untested.append("input_forget")

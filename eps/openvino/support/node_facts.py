@@ -110,6 +110,13 @@ class NodeFacts:
             return default
         return str(bytes(value), "utf-8", errors="replace")
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Texts of a STRINGS attribute, other bytes replaced; empty if the node lacks it."""
+        attribute = self.node.attributes.get(name)
+        if attribute is None or not isinstance(attribute.value, tuple):
+            return ()
+        return tuple(str(v, "utf-8", "replace") for v in attribute.value if isinstance(v, bytes))
+
     def attributes_among(self, *names: str) -> list[str]:
         """The names among `names` that are attributes of the node."""
         return [name for name in names if name in self.node.attributes]
