@@ -55,8 +55,8 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
         inputs = list(node.inputs)
         for place in _places(node, centred):
             name = inputs[place]
-            if name not in kept and (lowest := LOWEST.get(_element_type(graph, name))):
-                constant = writer.constant(_element_type(graph, name), (), lowest)
+            if name not in kept and (lowest := LOWEST.get(element_type(graph, name))):
+                constant = writer.constant(element_type(graph, name), (), lowest)
                 kept[name] = writer.add("Max", name, constant)
             inputs[place] = kept.get(name, name)
         writer.nodes.append(replace(node, inputs=tuple(inputs)))
@@ -70,7 +70,7 @@ def _places(node: Node, centred: set[str]) -> range:
     return range(NORMALISED.get(node.op_type, 0))
 
 
-def _element_type(graph: Graph, name: str) -> DataType:
+def element_type(graph: Graph, name: str) -> DataType:
     """Of a value; other rewritings make float32 alone."""
     value_type = graph.type_of(name)
     return DataType(value_type.elem_type) if isinstance(value_type, TensorType) else DataType.FLOAT

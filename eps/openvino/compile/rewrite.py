@@ -95,6 +95,10 @@ def rewrite_partition(
         quotients |= exact
         notes += lines
     definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
+    if kind != "NPU" and any(node.op_type == QUANTIZE for node in definition.nodes):
+        from eps.openvino.compile.mask_barriers import keep_summands  # noqa: PLC0415 - lazy: rare
+
+        definition = keep_summands(definition, graph)
     return Rewritten(definition, quotients, (*notes, *lines))
 
 
