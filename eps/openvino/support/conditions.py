@@ -19,6 +19,7 @@ from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
 from eps.openvino.support.windows import may_have_one_column, may_read_padding_alone
 from eps.openvino.support.written_steps import written_steps_problem
+from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,6 +64,8 @@ def _check_rnn(node: NodeFacts) -> str:
         return "layout=1 returns shapes with swapped dimensions"
     if node.node.op_type == "LSTM" and node.has_input(7):
         return "peepholes (input P) are silently ignored"
+    if node.has_input(4) and not _covers_all_steps(node):
+        return "sequence_lens are ignored in free shapes, and computed in a slow loop in known ones"
     names = [name.lower() for name in node.texts("activations")]
     half = len(names) // 2
     if node.text("direction", "forward") == "bidirectional" and names[:half] != names[half:]:
@@ -71,6 +74,14 @@ def _check_rnn(node: NodeFacts) -> str:
     if node.number("input_forget", 0):  # tools write the default, 0, to the model
         untested.append("input_forget")
     return f"attribute {untested[0]} was not tested" if untested else ""
+
+
+def _covers_all_steps(node: NodeFacts) -> bool:
+    """Whether the constant sequence_lens of a recurrence are all of its known steps."""
+    shape, lengths = node.shape(0), node.constant(4)
+    if not shape or lengths is None:
+        return False
+    return bool((to_numpy(lengths) == shape[0]).all())
 
 
 def _check_reduce(node: NodeFacts) -> str:
