@@ -84,6 +84,29 @@ class OpenVinoBackend(CpuBackend):
     providers: ClassVar[list[str]] = ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
 
 
+INFERRED_FROM_SIZES = {"Resize", "StringNormalizer"}
+"""onnx's inference takes a free dimension of their inputs for one of size 0, and refuses them."""
+
+
+class FreeOpenVinoBackend(OpenVinoBackend):
+    """The same with models that leave every dimension free: OpenVINO computes some otherwise."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> PreparedModel:
+        if any(node.op_type in INFERRED_FROM_SIZES for node in model.graph.node):
+            return super().prepare(model, device)
+        model = onnx.ModelProto.FromString(model.SerializeToString())
+        for number, info in enumerate(model.graph.input):
+            if info.type.HasField("tensor_type"):
+                for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+                    dim.dim_param = f"d{number}_{axis}"  # in place of its size
+        for info in model.graph.output:
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
+        del model.graph.value_info[:]
+        return super().prepare(model, device)
+
+
 class OpenClBackend(CpuBackend):
     """OpenCL, and the CPU EP for what has no kernels."""
 

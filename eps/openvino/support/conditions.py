@@ -49,6 +49,9 @@ def _check_attention(node: NodeFacts) -> str:
         return "a mask may exclude every key of a row, whose result is then NaN"
     if node.is_output_used(3):
         return "qk_matmul_output differs from ONNX's"
+    heads = [shape[1] for shape in (node.shape(0), node.shape(1)) if shape and len(shape) == 4]
+    if not all(isinstance(count, int) for count in heads):
+        return "the numbers of heads are not known, and it fails where they differ"
     windows = node.attributes_among("sliding_window", "local_window_size", "left_window_size")
     windows += node.attributes_among("right_window_size", "window_size", "attention_window")
     return f"{windows[0]} is ignored" if windows else ""
@@ -247,6 +250,19 @@ def _check_dequantize(node: NodeFacts) -> str:
     return "blocks are scaled wrong before release 2026" if wrong else ""
 
 
+def _check_quotient(node: NodeFacts) -> str:
+    bytes_alone = node.elem_type(0) in (DataType.INT8, DataType.UINT8)
+    return "quotients of 8 bits are rounded in free shapes" if bytes_alone else ""
+
+
+def _check_split(node: NodeFacts) -> str:
+    shape, axis = node.shape(0), node.number("axis", 0)
+    if not node.number("num_outputs", 0):
+        return ""
+    known = shape is not None and -len(shape) <= axis < len(shape) and isinstance(shape[axis], int)
+    return "" if known else "it fails where the last of num_outputs is smaller"
+
+
 def _check_unique(node: NodeFacts) -> str:
     shape = node.shape(0)
     fixed = shape is not None and all(isinstance(size, int) for size in shape)
@@ -260,6 +276,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "ConstantOfShape": check_expansion,
     "Conv": _check_conv,
     "ConvInteger": _check_windows(1),
+    "Div": _check_quotient,
     "DequantizeLinear": _check_dequantize,
     "Expand": check_expansion,
     "GRU": _check_rnn,
@@ -283,6 +300,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
     "Squeeze": _require_constant(1, "axes"),
     "Tile": check_tile,
+    "Split": _check_split,
     "Trilu": _check_trilu,
     "Unique": _check_unique,
     "Unsqueeze": _require_constant(1, "axes"),
