@@ -149,7 +149,7 @@ class SizeTrace:
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
     def _numbers(self, name: str) -> list[int] | None:
-        """The elements of a constant of integers, if it is no longer than a shape."""
+        """The elements of an integer constant; None if there are more than a shape has."""
         tensor = self._constant(name)
         if tensor is None or tensor.data_type not in (DataType.INT64, DataType.INT32):
             return None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "TransposeOptimizer"
 OPERATOR = "Transpose"
+MOST_DIMENSIONS = 32
+"""Of a permutation that is looked at; numpy has arrays of at most 64."""
 Perm = tuple[int, ...]
 
 
@@ -58,7 +60,9 @@ def _perm_of(node: Node) -> Perm | None:
     if node.op_type != OPERATOR or node.domain not in ONNX_DOMAINS:
         return None
     perm = ints_of(node, "perm")
-    return perm if perm and sorted(perm) == list(range(len(perm))) else None
+    if not perm or len(perm) > MOST_DIMENSIONS:
+        return None
+    return perm if sorted(perm) == list(range(len(perm))) else None
 
 
 @dataclass(slots=True)

@@ -67,7 +67,7 @@ class Form:
 
 
 def form_in_front(node: Node, perm: Sequence[int], opset: int, constant: Constant) -> Form | None:
-    """The node as it is before a Transpose of what it reads; None if there is no such form.
+    """The form of a node in front of the Transpose whose result it reads; None if it has none.
 
     Args:
         node: Of ai.onnx. The inputs named in `Form.data` must all be results of the permutation.
@@ -109,13 +109,13 @@ def _broadcasting(node: Node, perm: Sequence[int], opset: int, constant: Constan
 def _in_front(array: Array, perm: Sequence[int]) -> Array:
     """A constant with the dimensions that broadcasting gives it, in the other order."""
     whole = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
-    return np.ascontiguousarray(whole.transpose(inverse(perm)))
+    return whole.transpose(inverse(perm))
 
 
 def _reducing(node: Node, perm: Sequence[int], constant: Constant) -> Form | None:
     axes_input = node.inputs[1] if len(node.inputs) > 1 else ""
     listed = constant(axes_input) if axes_input else None
-    axes = ints_of(node, "axes") if listed is None else tuple(int(axis) for axis in listed)
+    axes = ints_of(node, "axes") if listed is None else tuple(int(axis) for axis in listed.flat)
     if not axes or (axes_input and listed is None):
         return None
     places = _places(axes, perm)

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import DataType, TensorType
+from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.node_writer import NodeWriter
+from eps.openvino.compile.normalisation_barriers import element_type
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
             writer.nodes.append(node)
             continue
         name = node.outputs[0] if id(node) in joins else node.inputs[0]  # which may be a constant
-        element = _element_type(graph, name)
+        element = element_type(graph, name)
         data = LOWEST.get(element)
         if data is None:
             writer.nodes.append(node)
@@ -92,12 +93,6 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
             kept[name] = writer.add("Max", name, lowest)
         writer.nodes.append(replace(node, inputs=(kept[name], *rest)))
     return writer.finish(definition)
-
-
-def _element_type(graph: Graph, name: str) -> DataType:
-    """Of a value; other rewritings make float32 alone."""
-    value_type = graph.type_of(name)
-    return DataType(value_type.elem_type) if isinstance(value_type, TensorType) else DataType.FLOAT
 
 
 def _is_one_of(*operators: str) -> Callable[[Node], bool]:

@@ -82,7 +82,7 @@ def _check_rnn(node: NodeFacts) -> str:
 def _covers_all_steps(node: NodeFacts) -> bool:
     """Whether the constant sequence_lens of a recurrence are all of its known steps."""
     shape, lengths = node.shape(0), node.constant(4)
-    if not shape or lengths is None:
+    if not shape or not isinstance(shape[0], int) or lengths is None:
         return False
     return bool((to_numpy(lengths) == shape[0]).all())
 
@@ -276,8 +276,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "ConstantOfShape": check_expansion,
     "Conv": _check_conv,
     "ConvInteger": _check_windows(1),
-    "Div": _check_quotient,
     "DequantizeLinear": _check_dequantize,
+    "Div": _check_quotient,
     "Expand": check_expansion,
     "GRU": _check_rnn,
     "Gather": check_gather,
@@ -298,9 +298,9 @@ CONDITIONS: Mapping[str, Condition] = {
     "RoiAlign": _require_mode("mode", "avg", "the maximum is taken at other points"),
     "Slice": check_slice,
     "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
+    "Split": _check_split,
     "Squeeze": _require_constant(1, "axes"),
     "Tile": check_tile,
-    "Split": _check_split,
     "Trilu": _check_trilu,
     "Unique": _check_unique,
     "Unsqueeze": _require_constant(1, "axes"),

@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from recurrent_models import WIDTH, recurrence
 
 import ort_lite as ort
 
 OPENVINO, CPU = "OpenVINOExecutionProvider", "CPUExecutionProvider"
-GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 NOTE = "1 recurrent nodes without a list of default activations"
-HIDDEN, WIDTH, STEPS = 16, 8, 5
-
-
-def recurrence(op_type: str, direction: str, activations: list[str], rows: int | str) -> bytes:
-    random = np.random.default_rng(5)
-    directions = 2 if direction == "bidirectional" else 1
-    shapes = {
-        "w": (directions, GATES[op_type] * HIDDEN, WIDTH),
-        "r": (directions, GATES[op_type] * HIDDEN, HIDDEN),
-        "b": (directions, 2 * GATES[op_type] * HIDDEN),
-    }
-    weights = [
-        numpy_helper.from_array((random.standard_normal(shape) / 4).astype(np.float32), name)
-        for name, shape in shapes.items()
-    ]
-    attributes: dict[str, Any] = {"hidden_size": HIDDEN, "direction": direction}
-    if activations:
-        attributes["activations"] = activations
-    if op_type == "GRU":
-        attributes["linear_before_reset"] = 1
-    node = helper.make_node(op_type, ["x", "w", "r", "b"], ["y"], **attributes)
-    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [STEPS, rows, WIDTH])
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "g", [value], [result], weights)
-    opsets = [helper.make_opsetid("", 17)]
-    proto: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    return proto
+STEPS = 5
 
 
 def run(model: bytes) -> tuple[str, list[str]]:
@@ -67,7 +38,7 @@ def test_lists_of_defaults_are_left_out(
     op_type: str, activations: list[str], direction: str, rows: int | str
 ) -> None:
     both = activations * (2 if direction == "bidirectional" else 1)
-    ep, notes = run(recurrence(op_type, direction, both, rows))
+    ep, notes = run(recurrence(op_type, direction, (STEPS, rows), activations=both))
     assert ep == OPENVINO
     assert any(note.startswith(NOTE) for note in notes)
 
@@ -77,7 +48,7 @@ def test_lists_of_defaults_are_left_out(
     [("LSTM", []), ("LSTM", ["Sigmoid", "Tanh", "Relu"] * 2), ("RNN", ["Relu", "Relu"])],
 )
 def test_other_activations_stay(op_type: str, activations: list[str]) -> None:
-    model = recurrence(op_type, "bidirectional", activations, 3)
+    model = recurrence(op_type, "bidirectional", (STEPS, 3), activations=activations)
     ep, notes = run(model)
     assert ep == OPENVINO
     assert not any(note.startswith(NOTE) for note in notes)
@@ -91,5 +62,5 @@ def test_directions_that_differ_are_left_to_the_cpu_ep(
     op_type: str, activations: list[str]
 ) -> None:
     """OpenVINO gives both the first one's."""
-    model = recurrence(op_type, "bidirectional", activations, 3)
+    model = recurrence(op_type, "bidirectional", (STEPS, 3), activations=activations)
     assert run(model)[0] == CPU

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from unit.transforms.transformed import Ran, agrees, floats, parsed
+from unit.transforms.transformed import Ran, agrees, floats, parsed, run
 
 import ort_lite as ort
 
@@ -133,6 +133,23 @@ def test_a_permutation_that_undoes_itself() -> None:
     done, left = ran(f"a = {turn} (x) b = Add(a, bias) c = {turn} (b) y = Abs(c)")
     assert left == 0
     assert done.fired[NAME] == 2
+
+
+def test_axes_without_a_dimension_are_read() -> None:
+    """Which the standard does not allow, and the CPU EP takes."""
+    text = f"""g (float[2, 5, 3, 4] x) => (y) <int64 middle = {{1}}> {{
+        a = {IN} (x) h = ReduceSum <keepdims = 1> (a, middle) c = {OUT} (h) y = Abs(c) }}"""
+    done = run(parsed(text), X)
+    np.testing.assert_allclose(done.outputs[0], np.abs(X["x"].sum(2, keepdims=True)), rtol=1e-5)
+
+
+def test_permutations_of_too_many_dimensions_are_left_alone() -> None:
+    turn = ", ".join(map(str, [*range(1, 100), 0]))
+    back = ", ".join(map(str, [99, *range(99)]))
+    text = f"""g (float x) => (y) <{CONSTANTS}> {{ a = Transpose <perm = [{turn}]> (x)
+        b = Add(a, bias) c = Transpose <perm = [{back}]> (b) y = Abs(c) }}"""
+    with pytest.raises(ort.OrtLiteError):
+        run(parsed(text), {"x": np.float32(1)})
 
 
 def test_it_can_be_switched_off() -> None:
