@@ -24,11 +24,11 @@ def multiply(a: Array, b: Array, out: Array) -> None:
     """numpy.matmul of two matrices, or stacks of them, into `out`; see `shared_products`."""
     rows, columns = out.shape[-2:]
     depth = a.shape[-1]
-    if _is_few(rows, columns * depth) and out.dtype.kind == "f":
+    if is_few(rows, columns * depth) and out.dtype.kind == "f":
         for row in range(rows):
             cut = slice(row, row + 1)
             np.matmul(a[..., cut, :], b, out[..., cut, :])
-    elif _is_few(columns, rows * depth) and out.dtype.kind == "f":
+    elif is_few(columns, rows * depth) and out.dtype.kind == "f":
         for column in range(columns):
             cut = slice(column, column + 1)
             np.matmul(a, b[..., cut], out[..., cut])
@@ -36,5 +36,6 @@ def multiply(a: Array, b: Array, out: Array) -> None:
         np.matmul(a, b, out)
 
 
-def _is_few(rows: int, other: int) -> bool:
+def is_few(rows: int, other: int) -> bool:
+    """Whether so many rows, more than one, are faster so with a matrix of `other` elements."""
     return (1 < rows <= FEW and other >= LARGE) or (1 < rows <= SOME and other >= LARGER)

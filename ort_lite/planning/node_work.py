@@ -61,6 +61,7 @@ class NodeWork:
     Attributes:
         calls: Calls of a kernel library, at least 1.
         steps: Sequential steps of a recurrence.
+        rows: Of a step, each of a sequence of its own.
         products: Multiplications and additions of matrix products and convolutions.
         stepped: Those of `products` that sequential steps make, each step a few of them.
         traffic: Bytes read and written, weights included.
@@ -71,6 +72,7 @@ class NodeWork:
 
     calls: int = 1
     steps: int = 0
+    rows: int = 1
     products: int = 0
     stepped: int = 0
     traffic: int = 0
@@ -118,6 +120,7 @@ class RunEstimate:
         calls: Of `shared`, calls of kernels, which threads do not share.
         sequential: Of the steps of recurrences, which wait for each other.
         largest_step: Multiplications and additions of the largest step, 0 without any.
+        largest_row: The same of the largest step for one row: what grows with the weights alone.
         free: Whether the shape of some value is not known before the run; sizes are assumed then.
     """
 
@@ -125,6 +128,7 @@ class RunEstimate:
     calls: float
     sequential: float
     largest_step: int
+    largest_row: int
     free: bool
 
 
@@ -141,7 +145,7 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
     folded = find_folded(graph)
     slow = replace(costs, product_rate=costs.product_rate * RATE_OF_STEPS)
     shared = calls = sequential = 0.0
-    largest_step = 0
+    largest_step = largest_row = 0
     for index in range(len(graph.nodes)):
         if index in folded:
             continue
@@ -154,8 +158,10 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
         calls += NodeWork(calls=together.calls, free=together.free).microseconds(costs)
         if steps is not None:
             sequential += steps.microseconds(slow)
-            largest_step = max(largest_step, work.stepped // work.steps)
-    return RunEstimate(shared, calls, sequential, largest_step, free)
+            step = work.stepped // work.steps
+            largest_step = max(largest_step, step)
+            largest_row = max(largest_row, step // max(1, work.rows))
+    return RunEstimate(shared, calls, sequential, largest_step, largest_row, free)
 
 
 def _split_steps(work: NodeWork) -> tuple[NodeWork, NodeWork | None]:
@@ -296,6 +302,7 @@ def _recurrent(graph: Graph, index: int, work: NodeWork) -> NodeWork:
     return replace(
         work,
         steps=steps * ways,
+        rows=rows,
         products=sums * (columns + hidden),
         stepped=sums * hidden,
         math=steps * rows * ways * gates * hidden,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu import few_rows
 from eps.cpu.dynamic_quantization import RowQuantizer, quantize_dynamically
 from eps.cpu.recurrent import Recurrence, default_activations, walk
 from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_scales, lstm_weights, project_all
@@ -83,8 +82,8 @@ class _Stepper:
     """See Stepper."""
 
     def __init__(self, weights: _Cell, cell: Array) -> None:
-        self._r, self._r_scale = weights.r, weights.r_scale
-        self._gates = LstmGates(cell)
+        self._r_scale = weights.r_scale
+        self._gates = LstmGates(cell, weights.r)
         self._quantizer = RowQuantizer(cell.shape[0])
         self._h = np.empty(cell.shape, np.float32)
         self._rows = self._h.reshape(cell.shape[0], -1)
@@ -93,7 +92,7 @@ class _Stepper:
     def step(self, projected: Array, h: Array, out: Array) -> None:
         rows, sums = self._rows, self._gates.sums
         scale = self._quantizer.quantize(h.reshape(rows.shape), rows)
-        few_rows.multiply(self._h, self._r, sums)
+        self._gates.multiply(self._h)
         np.multiply(sums, self._r_scale * scale[:, :, None], sums)
         np.add(sums, projected, sums)
         self._gates.close(out)

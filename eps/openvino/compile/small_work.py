@@ -21,9 +21,14 @@ in small transformers: 0.55 to 1.1 of the time by the clock, 0.3 to 0.55 of the 
 SHARE_OF_STEPS = 1 / 3
 """Work that threads can share, of the time of a recurrence's steps, up to which one thread is as
 fast as two: those wait for each other in every step. On two cores a step of an LSTM, GRU or RNN
-takes 0.6 to 1.0 of the time on one thread and 0.5 to 0.85 of the processor time (ADR 53)."""
-LARGEST_STEP = 2**21
-"""Multiplications and additions of a step up to which that holds: an LSTM of 512 values."""
+takes 0.6 to 1.0 of the time on one thread and 0.5 to 0.85 of the processor time (ADR 53), unless
+it is large."""
+LARGEST_STEP = 2**20
+"""Multiplications and additions of a step up to which that holds, of all rows."""
+LARGEST_ROW = 300_000
+"""The same of one row: an LSTM of 192 values. The weights of larger ones do not stay in the cache
+that one core has for itself, and each of two threads reads half of them: with a GRU of 400 values,
+1.8 MB, one thread takes 2.3 times as long as two."""
 FREE_ROWS = 4
 """Rows that a step of free shapes is taken to have, where one is the estimate."""
 
@@ -43,4 +48,4 @@ def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
         return True
     largest = work.largest_step * (FREE_ROWS if work.free else 1)
     is_stepping = work.shared - work.calls <= SHARE_OF_STEPS * work.sequential
-    return is_stepping and 0 < largest <= LARGEST_STEP
+    return is_stepping and 0 < largest <= LARGEST_STEP and work.largest_row <= LARGEST_ROW

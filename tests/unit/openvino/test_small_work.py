@@ -77,6 +77,11 @@ def test_steps_that_wait_for_each_other_run_on_one_thread(
     assert runs_on_one_thread(recurrence(op, 64, sizes=sizes))
 
 
+def test_small_steps_of_several_sequences_run_on_one_thread() -> None:
+    assert runs_on_one_thread(recurrence("LSTM", 128, sizes=("time", "batch")))
+    assert runs_on_one_thread(recurrence("LSTM", 64, sizes=(40, 16)))
+
+
 def test_small_nodes_behind_the_steps_do_not_ask_for_threads() -> None:
     """As in a streaming model: what calls of kernels cost, a second thread does not save."""
     proto = recurrence("GRU", 64, sizes=("time", 1))
@@ -96,13 +101,16 @@ def test_small_nodes_behind_the_steps_do_not_ask_for_threads() -> None:
         (layers(32, rows="batch"), {}),
         (recurrence("LSTM", 512, sizes=("time", "batch")), {}),
         (recurrence("LSTM", 256, sizes=(3, 16)), {}),
+        (recurrence("GRU", 400, sizes=(40, 1)), {}),
+        (recurrence("LSTM", 256, sizes=("time", 1)), {}),
         (recurrence("LSTM", 64, sizes=("time", 1)), {"num_of_threads": "2"}),
         (layers(32), {"num_of_threads": "2"}),
         (layers(32), {"num_streams": "1"}),
         (layers(32), {"load_config": '{"CPU": {"INFERENCE_NUM_THREADS": "2"}}'}),
     ],
     ids=[
-        *("much work", "free shapes", "large free steps", "large steps", "steps and a number"),
+        *("much work", "free shapes", "large free steps", "large steps"),
+        *("large weights", "large weights of free steps", "steps and a number"),
         *("a number", "streams", "load_config"),
     ],
 )
