@@ -134,7 +134,7 @@ class SizeTrace:
 
     def _pick(self, reader: Node, axes: list[int]) -> list[int]:
         """What a Gather or a Slice takes of a shape; [] if that is not known."""
-        numbers = [self._number(name) for name in reader.inputs[1:]]
+        numbers = [self.number(name) for name in reader.inputs[1:]]
         if not numbers or numbers[0] is None or "" in reader.inputs:
             return []
         if reader.op_type == "Gather":
@@ -143,7 +143,7 @@ class SizeTrace:
         begin, end, axis, step = (*numbers, *(None, 0, 1)[len(numbers) - 1 :])
         return axes[begin:end] if end is not None and axis in (0, -1) and step == 1 else []
 
-    def _number(self, name: str) -> int | None:
+    def number(self, name: str) -> int | None:
         """The only element of a constant of integers."""
         numbers = self._numbers(name)
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
@@ -246,7 +246,7 @@ class SizeTrace:
             return None
         if len(parts.inputs) > MOST_DIMENSIONS or not all(map(self._is_single, parts.inputs)):
             return None
-        numbers = [self._number(part) for part in parts.inputs]
+        numbers = [self.number(part) for part in parts.inputs]
         return [
             part if number is None else number
             for part, number in zip(parts.inputs, numbers, strict=True)

@@ -36,6 +36,7 @@ class _Walk:
         types: By inference without data propagation.
         numbers: The largest element of an integer vector that is followed.
         lengths: The largest length that a vector may turn out to have.
+        least: The least length of a vector that is joined from several.
         elements: What propagation would write.
         longest: The largest dimension in `types`.
     """
@@ -43,6 +44,7 @@ class _Walk:
     types: dict[str, ValueType]
     numbers: dict[str, int] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
+    least: dict[str, int] = field(default_factory=dict)
     elements: int = 0
     longest: int = 1
 
@@ -66,6 +68,8 @@ class _Walk:
         """Bound the outputs of a node by its inputs."""
         if node.op_type in PROPAGATING:
             self.elements += sum(self._vector(name) for name in node.inputs if name)
+        if node.op_type == "Concat":
+            self.least[node.outputs[0]] = sum(map(self._least, node.inputs))
         number = self._number(node)
         length = self._length(node)
         for name in node.outputs:
@@ -73,6 +77,13 @@ class _Walk:
                 self.numbers[name] = min(number, _CEILING)
             if length:
                 self.lengths[name] = min(length, _CEILING)
+
+    def _least(self, name: str) -> int:
+        """Elements that a vector has at least."""
+        value_type = self.types.get(name)
+        shape = value_type.shape if isinstance(value_type, TensorType) else None
+        size = shape[0] if shape is not None and len(shape) == 1 else None
+        return size if isinstance(size, int) else self.least.get(name, 0)
 
     def _vector(self, name: str) -> int:
         """Elements of a value, if it is a vector that is not a shape; 0 if it is none."""
@@ -105,6 +116,8 @@ class _Walk:
 
     def _length(self, node: Node) -> int:
         """The length that a vector may have which propagation alone finds; 0 for none."""
+        if node.op_type == "Reshape" and self._least(node.inputs[-1]) > 1:
+            return 0  # it makes no vector
         if node.op_type in _BY_SHAPE and node.inputs:
             length = self.numbers.get(node.inputs[-1], 0)
             first = self.types.get(node.inputs[0])

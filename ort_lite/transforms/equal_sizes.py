@@ -1,7 +1,8 @@
-"""Comparisons of sizes that are equal in every run, where the condition of an If depends on them.
+"""Comparisons of sizes with one result in every run, where the condition of an If depends on them.
 
 Functions that PyTorch scripts compare sizes: DeBERTa's attention asks whether there are as many
-queries as keys. Both have the length of the input, whatever it is.
+queries as keys. Both have the length of the input, whatever it is. `squeeze(axis)`, as in
+`torch.nn.MultiheadAttention`, becomes an If that asks whether the size of the axis is 1.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Dim, GraphDef, Model, Node, Tensor, ValueInfo, ValueType
     from ort_lite.model.shape_inference import Inferred
+    from ort_lite.model.size_trace import Size
     from ort_lite.transforms.known_shapes import InferTypes
 
 NAME = "EqualSizes"
@@ -57,7 +59,10 @@ def settle_equal_sizes(
 
     trace = SizeTrace(makers.get, constants.get, certain_shape)
     nodes = [
-        node for node in _comparisons(graph, makers) if all(map(trace.reads_size, node.inputs))
+        node
+        for node in _comparisons(graph, makers)
+        if any(map(trace.reads_size, node.inputs))
+        and all(trace.reads_size(name) or trace.number(name) is not None for name in node.inputs)
     ]
     inferred = infer(_with_distinct_sizes(model)) if nodes else None
     certain = None if inferred is None else inferred.certain
@@ -67,14 +72,26 @@ def settle_equal_sizes(
     types |= {name: kind for name, kind in declared_types(certain).items() if name in sure}
     settled = {}
     for node in nodes:
-        left, right = map(trace.size, node.inputs)
+        result = _compare(*(_size_or_number(trace, name) for name in node.inputs))
         shape = certain_shape(node.outputs[0])
-        if left is not None and left == right and shape is not None and {*shape} <= {1}:
+        if result is not None and shape is not None and {*shape} <= {1}:
             name = node.outputs[0]
-            settled[name] = from_numpy(np.full([1 for _ in shape], fill_value=True), name)
+            settled[name] = from_numpy(np.full([1 for _ in shape], fill_value=result), name)
     if not settled:
         return None, 0
     return replace(inferred, model=_with_constants(model, settled)), len(settled)
+
+
+def _size_or_number(trace: SizeTrace, name: str) -> Size:
+    number = trace.number(name)
+    return trace.size(name) if number is None else number
+
+
+def _compare(left: Size, right: Size) -> bool | None:
+    """Whether two sizes are equal; None if that may differ from run to run."""
+    if left is not None and left == right:
+        return True
+    return False if isinstance(left, int) and isinstance(right, int) else None
 
 
 def _comparisons(graph: GraphDef, makers: Mapping[str, Node]) -> list[Node]:

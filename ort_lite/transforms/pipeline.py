@@ -118,9 +118,7 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
     if not plain and move_transposes.NAME not in settings.disabled:
         model = _move_transposes(model, settings, fired)
     if not plain and settings.infer is not None:
-        model = _settle_sizes(model, settings, settings.infer, fired)
-    if not plain and settings.infer is not None and inline_if.NAME not in settings.disabled:
-        model = _inline_ifs(model, settings, settings.infer, fired)
+        model = _settle(model, settings, settings.infer, fired)
     for name, count in fired.items():
         log.debug("%s changed %d places of %s", name, count, model.graph.name)
     return Transformed(model, dict(fired))
@@ -153,6 +151,25 @@ def _move_transposes(model: Model, settings: TransformSettings, fired: Counter[s
         return model
     fired[move_transposes.NAME] += count
     return _apply_all(replace(model, graph=graph), settings, fired)
+
+
+def _settle(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
+    """`model` after whatever sizes settle: other sizes, and Ifs, whose branches settle more."""
+    model = _settle_sizes(model, settings, infer, fired)
+    if inline_if.NAME in settings.disabled:
+        return model
+    is_settled = True
+    for _ in range(INLINE_ROUNDS):
+        inlined = _inline_ifs(model, settings, infer, fired)
+        if inlined is not model:
+            model, is_settled = inlined, False
+            continue
+        if is_settled:
+            break
+        model, is_settled = _settle_sizes(model, settings, infer, fired), True
+    return model
 
 
 def _settle_sizes(
@@ -202,22 +219,23 @@ def _has_fixed_shape(info: ValueInfo | None) -> bool:
 def _inline_ifs(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
-    """`model` with the branches of Ifs whose condition is a constant in place of the Ifs."""
+    """`model` with the branches of Ifs whose condition is a constant in place of the Ifs.
+
+    Itself where there is none.
+    """
     constant_inputs = _has_constant_inputs(model)
-    for _ in range(INLINE_ROUNDS):
-        if equal_sizes.NAME not in settings.disabled:
-            settled, count = equal_sizes.settle_equal_sizes(
-                model, infer, constant_inputs=constant_inputs
-            )
-            if settled is not None:
-                fired[equal_sizes.NAME] += count
-                model = _apply_inferred(settled, settings, fired)
-        graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
-        if not count:
-            break
-        fired[inline_if.NAME] += count
-        model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
-    return model
+    if equal_sizes.NAME not in settings.disabled:
+        settled, count = equal_sizes.settle_equal_sizes(
+            model, infer, constant_inputs=constant_inputs
+        )
+        if settled is not None:
+            fired[equal_sizes.NAME] += count
+            model = _apply_inferred(settled, settings, fired)
+    graph, count = inline_if.inline_constant_ifs(model.graph, constant_inputs=constant_inputs)
+    if not count:
+        return model
+    fired[inline_if.NAME] += count
+    return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
 
 
 def _has_constant_inputs(model: Model) -> bool:

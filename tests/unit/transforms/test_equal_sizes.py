@@ -110,3 +110,32 @@ def test_sizes_of_quantised_values_are_those_of_the_values() -> None:
         {body} {length("a", "q")} {length("b", "k")} c = Equal(a, b) {IF} }}"""
     ran = agrees(parsed(text), X)
     assert (ran.fired.get(NAME), "If" in ran.left) == (1, False)
+
+
+SQUEEZED = """
+    p = MatMul(x, w)
+    full = Shape(p) rank = Shape(full) a0 = Mod(last, rank) end = Add(a0, v1)
+    head = Slice(full, v0, a0) tail = Slice(full, end, rank)
+    sizes = Concat <axis = 0> (head, four, v2, v1) r = Reshape(p, sizes)
+    {between} s = Shape(m) g = Gather(s, last) c = Equal(g, v1)
+    h = If(c) <then_branch = t () => (o1) {{ o1 = Squeeze(m, last) }},
+               else_branch = e () => (o2) {{ o2 = Identity(m) }}>
+    y = Neg(h)"""
+"""`unflatten` and `squeeze` as PyTorch exports them: the rank hangs on a size."""
+
+
+@pytest.mark.parametrize(
+    ("between", "shape"),
+    [
+        ("m = Exp(r)", (2, 4, 2)),
+        ("m = Transpose <perm = [0, 1, 3, 2]> (r)", (2, 4, 1, 2)),
+    ],
+    ids=["one", "another size"],
+)
+def test_a_squeeze_that_asks_for_the_size_is_settled(between: str, shape: tuple[int, ...]) -> None:
+    """As in torch.nn.MultiheadAttention, whatever the other sizes are."""
+    body = SQUEEZED.format(between=between)
+    model = parsed(f"g (float[n, 8] x) => (y) <{CONSTANTS}> {{ {body} }}")
+    ran = agrees(model, {"x": floats(2, 8)}, 1e-5)
+    assert ran.outputs[0].shape == shape
+    assert (ran.fired.get(NAME), ran.fired.get("IfInlining"), "If" in ran.left) == (1, 1, False)
