@@ -54,6 +54,8 @@ RECURRENT = [
     for case in (
         recurrent("plain", op),
         recurrent("long", op, **LONG),
+        recurrent("one row", op, batch=1, direction="bidirectional", extra=("state",)),
+        recurrent("a few rows of large weights", op, 5, 3, hidden=512, direction="bidirectional"),
         recurrent("reverse", op, direction="reverse"),
         recurrent("bidirectional", op, direction="bidirectional", extra=("state",)),
         recurrent("lengths", op, lens=[20, 7]),
