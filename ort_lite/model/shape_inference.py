@@ -25,6 +25,7 @@ from ort_lite.model.declared_types import contradict, merge_types, remove_declar
 from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
 from ort_lite.model.long_attributes import without_long_lists
+from ort_lite.model.negative_sizes import without_negative_sizes
 from ort_lite.model.node_schemas import check_attributes
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying_values, without_shapes
@@ -106,7 +107,8 @@ def infer_with_certain(model: Model, *, strict: bool = False) -> Inferred:
         light = _inline_functions(light)
     if strict:
         check_attributes(light)
-    light = replace(light, graph=with_short_symbols(map_nodes(light.graph, _with_onesided)))
+    usual = with_short_symbols(without_negative_sizes(light.graph))
+    light = replace(light, graph=map_nodes(usual, _with_onesided))
     inferred, certain = _infer_with_declarations(hide_ceil_pools(light), heavy, strict=strict)
     graph = with_original_symbols(show_ceil_pools(inferred.graph), model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
