@@ -14,6 +14,7 @@ import numpy as np
 from eps.cpu.arrays import allocate_checked, check_allocation
 from eps.cpu.kernels.activation import scaled_exponential
 from eps.cpu.kernels.unary import relu, sigmoid, softplus, softsign
+from eps.cpu.recurrent_cells import HardSigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +89,26 @@ def default_activations(info: KernelInfo, defaults: Sequence[str]) -> bool:
     names = [name.lower() for name in info.attr("activations") or ()]
     expected = [name.lower() for name in defaults]
     return all(name == expected[i % len(expected)] for i, name in enumerate(names))
+
+
+def hard_gates(info: KernelInfo, defaults: Sequence[str], ways: int) -> HardSigmoid | None:
+    """The HardSigmoid of all gates, where the other activations are the operator's own.
+
+    None for other activations, and where directions differ.
+    """
+    names = [name.lower() for name in info.attr("activations") or ()]
+    if names != ["hardsigmoid", *(name.lower() for name in defaults[1:])] * ways:
+        return None
+    usual = HardSigmoid()
+    alphas, betas = (
+        iter(info.attr("activation_alpha") or ()),
+        iter(info.attr("activation_beta") or ()),
+    )
+    gates = {
+        HardSigmoid(float(next(alphas, usual.alpha)), float(next(betas, usual.beta)))
+        for _ in range(ways)
+    }
+    return gates.pop() if len(gates) == 1 else None
 
 
 class RecurrentCell(Protocol):

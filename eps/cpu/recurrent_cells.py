@@ -1,4 +1,6 @@
-"""RNN, GRU and LSTM with the operators' own activations, all directions in one step.
+"""RNN, GRU and LSTM with the operators' own activations, or gates of HardSigmoid as in Keras.
+
+All directions make one step together.
 
 Sums that go into a sigmoid are halved beforehand, in weights and biases: sigmoid(x) is
 tanh(x / 2) / 2 + 1/2, so that one tanh serves all gates.
@@ -30,6 +32,21 @@ _ONNX_LSTM = (1, 0, 2, 3)
 """Order of ONNX's gates i, o, f, c in memory: o is needed last; i and f precede their factors."""
 
 _HALF = np.float32(0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class HardSigmoid:
+    """max(0, min(1, alpha * x + beta)), of ONNX's recurrent operators, in place of sigmoid(x)."""
+
+    alpha: float = 0.2
+    beta: float = 0.5
+
+    def apply(self, halves: Array) -> None:
+        """In place, to halves of x."""
+        halves *= 2 * self.alpha
+        halves += self.beta
+        np.maximum(halves, 0, out=halves)
+        np.minimum(halves, 1, out=halves)
 
 
 def by_gate(values: Array, gates: int, smooth: int) -> Array:
@@ -121,8 +138,9 @@ class LstmGates:
         multiply: Fills `sums` with products of a state and the weights.
     """
 
-    def __init__(self, cell: Array, weights: Array) -> None:
+    def __init__(self, cell: Array, weights: Array, hard: HardSigmoid | None = None) -> None:
         """Begin with this state of the cell, which is copied."""
+        self._hard = hard
         memory = GateRoom(5, cell.shape, cell.dtype)
         room = memory.parts
         self.sums, self.cell = room[:4], room[4]
@@ -135,9 +153,13 @@ class LstmGates:
 
     def close(self, out: Array) -> None:
         """From the sums to the next state of the cell, and the output into `out`."""
-        np.tanh(self.sums, self.sums)
-        self._smooth *= _HALF
-        self._smooth += _HALF
+        if self._hard is None:
+            np.tanh(self.sums, self.sums)
+            self._smooth *= _HALF
+            self._smooth += _HALF
+        else:
+            self._hard.apply(self._smooth)
+            np.tanh(self.sums[3], self.sums[3])
         np.multiply(self._factors, self._values, self._products)
         np.add(self._products[0], self._products[1], self.cell)
         np.tanh(self.cell, self._squashed)
@@ -167,11 +189,16 @@ def lstm_scales(scale: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _PlainCell:
-    """Weights of input and state by gate, and the sum of both biases; see StackedCell."""
+    """Weights of input and state by gate, and the sum of both biases; see StackedCell.
+
+    Attributes:
+        hard: What gates have in place of the sigmoid.
+    """
 
     w: Array
     r: Array
     bias: Array | None
+    hard: HardSigmoid | None
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
@@ -184,21 +211,23 @@ class PlainLstm(_PlainCell):
     __slots__ = ()
 
     @classmethod
-    def of(cls, w: Array, r: Array, b: Array | None) -> PlainLstm:
+    def of(
+        cls, w: Array, r: Array, b: Array | None, *, hard: HardSigmoid | None = None
+    ) -> PlainLstm:
         """From the node's inputs [D, 4 * H, I], [D, 4 * H, H] and [D, 8 * H]."""
-        return cls(lstm_weights(w), lstm_weights(r), lstm_bias(b))
+        return cls(lstm_weights(w), lstm_weights(r), lstm_bias(b), hard)
 
     def stepper(self, memory: Sequence[Array]) -> PlainLstmStepper:
         """See StackedCell."""
-        return PlainLstmStepper(self.r, memory[0])
+        return PlainLstmStepper(self, memory[0])
 
 
 class PlainLstmStepper:
     """See Stepper."""
 
-    def __init__(self, r: Array, cell: Array) -> None:
+    def __init__(self, weights: PlainLstm, cell: Array) -> None:
         """Begin with this state of the cell."""
-        self._gates = LstmGates(cell, r)
+        self._gates = LstmGates(cell, weights.r, weights.hard)
         self.memory: tuple[Array, ...] = (self._gates.cell,)
 
     def step(self, projected: Array, h: Array, out: Array) -> None:
@@ -221,7 +250,15 @@ class PlainGru(_PlainCell):
     reset_last: bool
 
     @classmethod
-    def of(cls, w: Array, r: Array, b: Array | None, *, reset_last: bool) -> PlainGru:
+    def of(
+        cls,
+        w: Array,
+        r: Array,
+        b: Array | None,
+        *,
+        reset_last: bool,
+        hard: HardSigmoid | None = None,
+    ) -> PlainGru:
         """From the node's inputs [D, 3 * H, I], [D, 3 * H, H] and [D, 6 * H]."""
         size = r.shape[2]
         bias = rb_h = None
@@ -231,7 +268,7 @@ class PlainGru(_PlainCell):
                 rb_h = np.ascontiguousarray(b[:, None, 5 * size :])
                 summed[:, 2 * size :] = b[:, 2 * size : 3 * size]
             bias = bias_by_gate(summed, 3, 2)
-        return cls(by_gate(w, 3, 2), by_gate(r, 3, 2), bias, rb_h, reset_last)
+        return cls(by_gate(w, 3, 2), by_gate(r, 3, 2), bias, hard, rb_h, reset_last)
 
     def stepper(self, memory: Sequence[Array]) -> PlainGruStepper:  # noqa: ARG002 - has none
         """See StackedCell."""
@@ -261,9 +298,12 @@ class PlainGruStepper:
         smooth, candidate = self._room[:2], self._room[2]
         self._first(h)
         smooth += projected[:2]
-        np.tanh(smooth, smooth)
-        smooth *= _HALF
-        smooth += _HALF
+        if cell.hard is None:
+            np.tanh(smooth, smooth)
+            smooth *= _HALF
+            smooth += _HALF
+        else:
+            cell.hard.apply(smooth)
         z, r = smooth
         if cell.reset_last:
             if cell.rb_h is not None:
@@ -287,7 +327,7 @@ class PlainRnn(_PlainCell):
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainRnn:
         """From the node's inputs [D, H, I], [D, H, H] and [D, 2 * H]."""
         bias = None if b is None else bias_by_gate(both_halves(b), 1, 0)
-        return cls(by_gate(w, 1, 0), by_gate(r, 1, 0)[0], bias)
+        return cls(by_gate(w, 1, 0), by_gate(r, 1, 0)[0], bias, None)
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""

@@ -88,6 +88,27 @@ RECURRENT = [
         activation_alpha=[0.3],
         activation_beta=[0.4],
     ),
+    *(
+        recurrent(
+            name,
+            op,
+            direction=direction,
+            activations=["HardSigmoid", "Tanh", "Tanh"][: 3 if op == "LSTM" else 2] * ways,
+            **more,
+        )
+        for op in ("GRU", "LSTM")
+        for name, direction, ways, more in (
+            ("hard gates", "forward", 1, {}),
+            ("hard gates of both ways", "bidirectional", 2, {"batch": 1}),
+            (
+                "hard gates with their parameters",
+                "bidirectional",
+                2,
+                {"activation_alpha": [0.9, 0.9], "activation_beta": [0.3, 0.3]},
+            ),
+            ("hard gates that differ", "bidirectional", 2, {"activation_alpha": [0.9, 0.4]}),
+        )
+    ),
     recurrent("peephole", "LSTM", extra=("state", "peephole")),
     recurrent("coupled", "LSTM", input_forget=1),
     recurrent(

@@ -10,7 +10,14 @@ import numpy as np
 
 from eps.cpu.arrays import computing_wide, widen_floats
 from eps.cpu.products import matmul
-from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part, walk
+from eps.cpu.recurrent import (
+    Recurrence,
+    activations_of,
+    default_activations,
+    hard_gates,
+    part,
+    walk,
+)
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
 from ort_lite.ep import KernelDef, kernel
 
@@ -109,8 +116,10 @@ def _gru(info: KernelInfo) -> KernelFn:
     recurrence, clip = Recurrence.of(info), _clipper(info)
     functions = activations_of(info, ["Sigmoid", "Tanh"], len(recurrence.backwards))
     reset_last = bool(info.attr("linear_before_reset", 0))
-    if default_activations(info, ["Sigmoid", "Tanh"]) and clip is _no_clip:
-        return _stack_cells(info, recurrence, partial(PlainGru.of, reset_last=reset_last))
+    hard = hard_gates(info, ["Sigmoid", "Tanh"], len(recurrence.backwards))
+    if (hard or default_activations(info, ["Sigmoid", "Tanh"])) and clip is _no_clip:
+        plain = partial(PlainGru.of, reset_last=reset_last, hard=hard)
+        return _stack_cells(info, recurrence, plain)
 
     def cell(weights: Sequence[Array | None], d: int) -> _GruCell:
         w, r, b, _ = (part(values, d) for values in weights)
@@ -165,9 +174,10 @@ def _lstm(info: KernelInfo) -> KernelFn:
     defaults = ["Sigmoid", "Tanh", "Tanh"]
     functions = activations_of(info, defaults, len(recurrence.backwards))
     coupled = bool(info.attr("input_forget", 0))
-    plain = default_activations(info, defaults) and clip is _no_clip and not coupled
+    hard = hard_gates(info, defaults, len(recurrence.backwards))
+    plain = (hard or default_activations(info, defaults)) and clip is _no_clip and not coupled
     if plain and not any(info.node.inputs[7:8]):
-        return _stack_cells(info, recurrence, PlainLstm.of)
+        return _stack_cells(info, recurrence, partial(PlainLstm.of, hard=hard))
 
     def cell(weights: Sequence[Array | None], d: int) -> _LstmCell:
         w, r, b, p = (part(values, d) for values in weights)

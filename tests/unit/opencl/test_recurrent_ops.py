@@ -49,6 +49,11 @@ def add_networks(nodes: NodeSet) -> None:
     add_network(nodes, "GRU", (5, 2, 3, 10), "bh", linear_before_reset=1)
     add_network(nodes, "GRU", (4, 1, 3, 20), linear_before_reset=1, direction="bidirectional")
     add_network(nodes, "RNN", (4, 1, 3, 9), "b", activations=["Relu"])
+    hard = ["HardSigmoid", "Tanh", "Tanh"]
+    add_network(nodes, "GRU", (4, 1, 3, 9), "b", activations=hard[:2])
+    usual = {"activation_alpha": [0.2, 0.2], "activation_beta": [0.5, 0.5]}
+    both_ways = {"direction": "bidirectional", "activations": hard * 2}
+    add_network(nodes, "LSTM", (4, 2, 3, 8), "b", **both_ways, **usual)
 
 
 @pytest.mark.parametrize("platform", ["", "portable"])
@@ -64,9 +69,11 @@ def test_a_network_that_no_kernel_fits_is_refused_with_the_reason() -> None:
     add_network(nodes, "LSTM", (2, 1, 3, 4), input_forget=1)
     add_network(nodes, "GRU", (2, 1, 3, 4), activations=["Sigmoid", "Softsign"])
     add_network(nodes, "RNN", (2, 1, 3, 4), activations=["Relu"], activation_alpha=[0.5])
+    add_network(nodes, "RNN", (2, 1, 3, 4), activations=["HardSigmoid"], activation_alpha=[0.5])
     add_network(nodes, "RNN", (1, 1, 1, 2049))
     x, w = np.ones((2, 1, 3), np.float32), np.ones((1, 4, 3), np.float32)
     nodes.add("RNN", [x, w, np.ones((1, 4, 4), np.float32)], hidden_size=4)
     reasons = list(nodes.refusals().values())
-    wanted = ["clip", "input_forget", "Softsign", "with parameters", "2049", "weights of the input"]
+    wanted = ["clip", "input_forget", "Softsign", "with parameters", "with parameters", "2049"]
+    wanted.append("weights of the input")
     assert [w in r for w, r in zip(wanted, reasons, strict=True)] == [True] * len(wanted)

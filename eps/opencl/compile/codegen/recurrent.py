@@ -25,6 +25,7 @@ ACTIVATIONS: Mapping[str, str] = {
     "Sigmoid": "ol_sigmoid({0})",
     "Tanh": "ol_tanh({0})",
     "Relu": "fmax({0}, 0.0f)",
+    "HardSigmoid": "clamp(0.2f * {0} + 0.5f, 0.0f, 1.0f)",
 }
 
 

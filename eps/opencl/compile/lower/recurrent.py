@@ -73,8 +73,10 @@ def read_activations(node: NodeView, kind: str, directions: int) -> tuple[str, .
     each = {tuple(names[i : i + count]) for i in range(0, len(names), count)}
     if len(each) != 1 or not all(a in ACTIVATIONS for a in names):
         raise Unsupported(f"activations {names}")
-    if node.attr("activation_alpha") or node.attr("activation_beta"):
-        raise Unsupported("activations with parameters")
+    for attribute, usual in (("activation_alpha", 0.2), ("activation_beta", 0.5)):
+        values = node.attr(attribute) or []
+        if values and ("HardSigmoid" not in names or {*values} != {float(np.float32(usual))}):
+            raise Unsupported("activations with parameters")
     return each.pop()
 
 
