@@ -69,7 +69,8 @@ class _Walk:
         if node.op_type in PROPAGATING:
             self.elements += sum(self._vector(name) for name in node.inputs if name)
         if node.op_type == "Concat":
-            self.least[node.outputs[0]] = sum(map(self._least, node.inputs))
+            least = min(sum(map(self._least, node.inputs)), _CEILING)
+            self.least.update(dict.fromkeys(node.outputs, least))
         number = self._number(node)
         length = self._length(node)
         for name in node.outputs:
@@ -116,8 +117,8 @@ class _Walk:
 
     def _length(self, node: Node) -> int:
         """The length that a vector may have which propagation alone finds; 0 for none."""
-        if node.op_type == "Reshape" and self._least(node.inputs[-1]) > 1:
-            return 0  # it makes no vector
+        if node.op_type == "Reshape" and any(self._least(name) > 1 for name in node.inputs[1:]):
+            return 0  # a shape of several sizes: no vector
         if node.op_type in _BY_SHAPE and node.inputs:
             length = self.numbers.get(node.inputs[-1], 0)
             first = self.types.get(node.inputs[0])

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ort_lite
 from ctx_formats.model_reader import read_model
-from ort_lite.model import loader, shape_inference
+from ort_lite.model import loader, shape_inference, vector_bounds
 from ort_lite.model.function_expansion import MAX_GROWTH
 from ort_lite.model.inference_bounds import MOST_DIMENSIONS, bounds_of
 from ort_lite.model.short_symbols import LONGEST
@@ -170,6 +170,13 @@ LONG_VECTORS = {
          helper.make_node("Range", ["zero", "s", "one"], ["t"]), *casts("t")], (10_000,),
         zero=np.array(0, np.int64), one=np.array(1, np.int64),
     ),
+    "that is flattened": model(
+        [helper.make_node("Size", ["x"], ["n"]),
+         helper.make_node("Unsqueeze", ["n", "axes"], ["q"]),
+         helper.make_node("Concat", ["q"], ["flat"], axis=0),
+         helper.make_node("Reshape", ["x", "flat"], ["t"]), *casts("t")], (1 << 20, 1 << 20),
+        axes=np.int64([0]),
+    ),
     "that is an input": model([helper.make_node("Shape", ["x"], ["q"]), *casts("x")], (1 << 40,)),
 }  # fmt: skip
 
@@ -198,6 +205,32 @@ def test_elements_of_shapes_are_followed_where_that_finds_more(
     found = loader.infer_model(read_model(memoryview(data)), {}).graph
     assert True in inference.followed
     assert found.outputs[0].type.shape == ("batch", 4)  # type: ignore[union-attr] # a tensor
+
+
+def test_a_shape_of_several_sizes_makes_no_long_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `unflatten` is exported: how many sizes come before the last two is computed."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Shape", ["s"], ["rank"]),
+        helper.make_node("Sub", ["rank", "one"], ["end"]),
+        helper.make_node("Slice", ["s", "zero", "end"], ["head"]),
+        helper.make_node("Concat", ["head", "last"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["t"]),
+        helper.make_node("Unsqueeze", ["t", "zero"], ["y"]),
+    ]
+    constants = {"one": [1], "zero": [0], "last": [1 << 10, 1 << 10]}
+    data = model(nodes, ("n", 1 << 20), **{n: np.int64(v) for n, v in constants.items()})
+    inference = _Inference(monkeypatch)
+    loader.infer_model(read_model(memoryview(data)), {})
+    assert True in inference.followed
+
+
+def test_lengths_that_double_stay_small_numbers() -> None:
+    pairs = [helper.make_node("Concat", [f"s{i}"] * 2, [f"s{i + 1}"], axis=0) for i in range(500)]
+    data = model([*pairs, helper.make_node("Sin", ["x"], ["y"])], s0=np.int64([1, 2]))
+    walk = vector_bounds._Walk({})
+    walk.graph(read_model(memoryview(data)).graph)
+    assert max(walk.least.values()).bit_length() <= 64
 
 
 def shared_constant(count: int) -> bytes:
