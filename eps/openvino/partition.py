@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
 from eps.openvino.payload.blob_header import THREADS
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.ep import BindingError, CompiledPartition, DeviceReset, EPFail
+from ort_lite.ep import (
+    BindingError,
+    CompiledPartition,
+    DeviceReset,
+    EPFail,
+    OrtLiteError,
+    get_logger,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +27,16 @@ if TYPE_CHECKING:
     from eps.openvino.sdk.runtime import Array, RuntimeModel
     from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
 
+log = get_logger(__name__)
+
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making
 a tensor for them (8 us against 25 us for 150 KB)."""
 
 INT32_MAX = (1 << 31) - 1
+
+RUNS_BEFORE_IMPORT = 256
+"""Runs through the extension after which a small model goes over to the C API."""
 
 COUNTED = ("to_device", "to_host", "bytes_to_device", "bytes_to_host")
 """Fields of CopyCounts; a request counts for itself, since one thread at a time uses it."""
@@ -42,6 +55,8 @@ class OpenVINOPartition(CompiledPartition):
     Attributes:
         one_thread: Whether it is compiled for the caller's thread, as nobody chose a number; its
             maker sets it.
+        import_again: Gives the same model through the C API, or None; its maker sets it for a
+            model that is small enough.
     """
 
     def __init__(
@@ -65,6 +80,9 @@ class OpenVINOPartition(CompiledPartition):
         """
         self._rewritings = rewritings
         self.one_thread = False
+        self.import_again: Callable[[RuntimeModel], RuntimeModel | None] | None = None
+        self._runs_before_import = RUNS_BEFORE_IMPORT
+        self._importing = Lock()
         self.source = source
         self.model: RuntimeModel | None = model
         self.name = name
@@ -77,7 +95,7 @@ class OpenVINOPartition(CompiledPartition):
         self._tallies: list[dict[str, int]] = []
         self._idle: deque[_PartitionRequest] = deque()
         self._idle_bound: defaultdict[tuple[bool, ...], deque[BoundRequest]] = defaultdict(deque)
-        self._idle.append(self._request())
+        self._idle.append(self._request(model))
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; where the device is busy, in a few attempts.
@@ -160,6 +178,8 @@ class OpenVINOPartition(CompiledPartition):
             idle.append(request)
             raise
         idle.append(request)
+        if self.import_again is not None:
+            self._count_run()
         return outputs
 
     def copy_counts(self) -> CopyCounts:
@@ -194,18 +214,39 @@ class OpenVINOPartition(CompiledPartition):
     def _run_once(self, inputs: Sequence[Value]) -> Sequence[Value]:
         for i in self._wide:
             _require_32_bits(inputs[i])
+        idle = self._idle
         try:
-            request = self._idle.pop()
+            request = idle.pop()
         except IndexError:
-            request = self._request()
+            request = self._request(self._require_model())
         try:
             outputs = request.run(inputs)
         except EPFail:  # an input was refused before the inference
-            self._idle.append(request)
+            idle.append(request)
             raise
         # A request that failed may still be at work, and is not used again.
-        self._idle.append(request)
+        idle.append(request)
+        if self.import_again is not None:
+            self._count_run()
         return outputs
+
+    def _count_run(self) -> None:
+        """Go over to the C API after enough runs; runs that last meanwhile end as they began."""
+        self._runs_before_import -= 1
+        if self._runs_before_import > 0 or not self._importing.acquire(blocking=False):
+            return
+        import_again, self.import_again = self.import_again, None
+        if import_again is None or self.model is None:
+            return
+        try:
+            model = import_again(self.model)
+            request = None if model is None else self._request(model)
+        except (*SDK_ERRORS, OrtLiteError) as exc:
+            log.info("%s stays with OpenVINO's extension: %s", self.name, exc)
+            return
+        if request is not None:
+            self.model = model
+            self._idle, self._idle_bound = deque([request]), defaultdict(deque)
 
     def _run_again(
         self, run_once: Callable[[], Sequence[Value]], error: Exception
@@ -270,9 +311,9 @@ class OpenVINOPartition(CompiledPartition):
             raise EPFail(f"{self.name} is run after it was released")
         return self.model
 
-    def _request(self) -> _PartitionRequest:
+    def _request(self, model: RuntimeModel) -> _PartitionRequest:
         orders = self._in_order, self._out_order
-        return _PartitionRequest(self._require_model(), orders, self._new_tally())
+        return _PartitionRequest(model, orders, self._new_tally())
 
 
 def memory_finder(core: object, device: str) -> Callable[[], OpenVINOMemory] | None:
@@ -307,21 +348,24 @@ class _PartitionRequest:
         ]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        tally = self._tally
-        lent = []
+        owned, lent, moved = self._owned, [], 0
         for i, value in enumerate(inputs):
-            owned = self._owned[i]
-            if owned is not None and value.nbytes < SHARED_FROM:
-                _require_shape(value.shape, owned.shape)
-                owned[...] = value
-                tally["to_device"] += 1
-                tally["bytes_to_device"] += value.nbytes
+            own, size = owned[i], value.nbytes
+            if own is not None and size < SHARED_FROM:
+                if value.shape != own.shape:
+                    _require_shape(value.shape, own.shape)
+                own[...] = value
+                moved += size
             else:
-                self._owned[i] = None
+                owned[i] = None
                 lent.append(self._request.set_input_zero_copy(self._in_order[i], value))
         outputs = self._request.infer()
+        tally = self._tally
+        tally["to_device"] += len(inputs) - len(lent)
+        tally["bytes_to_device"] += moved
         tally["to_host"] += len(outputs)
-        tally["bytes_to_host"] += sum(array.nbytes for array in outputs)
+        for array in outputs:
+            tally["bytes_to_host"] += array.nbytes
         return [outputs[index] for index in self._out_order]
 
 
@@ -331,7 +375,7 @@ def _require_shape(shape: tuple[int, ...], compiled: tuple[int, ...]) -> None:
     Raises:
         EPFail: The shapes differ in more than ones in front.
     """
-    if shape != compiled and _without_ones(shape) != _without_ones(compiled):
+    if _without_ones(shape) != _without_ones(compiled):
         raise EPFail(f"an input has shape {list(shape)}, and was compiled as {list(compiled)}")
 
 

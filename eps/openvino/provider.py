@@ -177,9 +177,18 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         core = self._sdk.core()
         from eps.openvino.compile.known_shapes import KnownShapes  # noqa: PLC0415 - lazy: reload
+        from eps.openvino.compile.lighter_calls import lighten  # noqa: PLC0415 - lazy: reload
 
         options, known = self.options, self._known_shapes or KnownShapes()
-        return [compile_partition(core, options, self._verdicts, one, known) for one in fused]
+        return [
+            lighten(
+                compile_partition(core, options, self._verdicts, one, known),
+                one.graph,
+                self._sdk,
+                options,
+            )
+            for one in fused
+        ]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""

@@ -77,21 +77,32 @@ class Feeds:
             InvalidArgument: An unknown name, a wrong type, rank or dimension.
             TypeError: `feed` is not a mapping.
         """
-        if not isinstance(feed, Mapping):
+        if type(feed) is not dict and not isinstance(feed, Mapping):
             raise TypeError(f"input_feed must be a mapping of names to values, not {feed!r:.80}")
         if len(feed) != len(self._checks):
             self._complain(feed)
-        accepted = feed.find_accepted(self) if type(feed) is BoundFeed else None
+        if type(feed) is BoundFeed:
+            return self._order_bound(feed)
         values = []
         for check in self._checks:
-            name = check.name
-            value = feed.get(name)
-            if accepted is None or name not in accepted:
+            value = feed.get(check.name)
+            if value is None:
+                value = self._absent_value(check, feed)
+            values.append(check.accept(value))
+        return values
+
+    def _order_bound(self, feed: BoundFeed) -> list[Value]:
+        """As `order_feed`, without a look at the tensors that it accepted before."""
+        accepted = feed.find_accepted(self)
+        values = []
+        for check in self._checks:
+            value = feed.get(check.name)
+            if check.name not in accepted:
                 if value is None:
                     value = self._absent_value(check, feed)
                 value = check.accept(value)
-                if accepted is not None and hasattr(value, "copy_from"):
-                    accepted.add(name)
+                if hasattr(value, "copy_from"):
+                    accepted.add(check.name)
             values.append(value)
         return values
 
@@ -126,7 +137,10 @@ class Feeds:
 
 def is_on_device(values: Sequence[Value]) -> bool:
     """Whether one of the values is a tensor in the memory of a device."""
-    return any(type(value) is not np.ndarray and hasattr(value, "copy_from") for value in values)
+    for value in values:  # noqa: SIM110 - `any` takes five times as long for one value
+        if type(value) is not np.ndarray and hasattr(value, "copy_from"):
+            return True
+    return False
 
 
 class _InputCheck:
@@ -146,9 +160,18 @@ class _InputCheck:
             self._dtype = None if self._strings else numpy_dtype(info.type.elem_type)
             self._shape = info.type.shape
         self._fixed_dims = _fixed_dims(self._shape)
+        exact = self._shape is not None and len(self._fixed_dims) == len(self._shape)
+        self._exact = self._shape if exact else None  # nothing else is asked of most inputs
 
     def accept(self, value: Any) -> Value:  # noqa: ANN401 - whatever a user feeds
         """`value` as the partitions take it: an array of the declared type, C-contiguous."""
+        if (
+            type(value) is np.ndarray
+            and value.shape == self._exact
+            and value.dtype is self._dtype
+            and value.flags.c_contiguous
+        ):
+            return value
         if not self._tensor:
             return self._array_of(value)
         if type(value) is not np.ndarray:
