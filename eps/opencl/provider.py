@@ -61,7 +61,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     name: ClassVar[str] = "OpenCLExecutionProvider"
     survives_fork: ClassVar[bool] = False
     startup_hints = StartupHints()
-    widened_types: ClassVar[frozenset[int]] = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
+    widened_types = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
 
     def __init__(self, options: OpenCLOptions) -> None:
         """Open the device.

@@ -72,7 +72,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
     survives_fork: ClassVar[bool] = False
-    widened_types: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
+    widened_types = frozenset((DataType.BFLOAT16,))
 
     def __init__(self, options: OpenVINOOptions) -> None:
         """Open the device, or the compiler for one that is not here (`npu_platform`).
@@ -81,6 +81,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             EPFail: It is not there.
         """
         self.options = options
+        if options.kind == "CPU":  # docs/adr/0065-halves-on-openvinos-cpu.md
+            self.widened_types |= {DataType.FLOAT16}
         self._sdk = Sdk(options)
         self._known_shapes: KnownShapes | None = None
         runtime = self._sdk.runtime

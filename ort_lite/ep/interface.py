@@ -233,9 +233,10 @@ class ExecutionProvider(ABC):
     """Names of fusions (docs/optimizations.md) that the partitions it compiles are to go
     through; only an EP that runs what a fusion makes may name it."""
 
-    widened_types: ClassVar[frozenset[int]] = frozenset()
-    """DataType numbers of narrow floats that the EP lacks. In a session whose first EP it is,
-    nodes that compute in them compute in float32, between casts (docs/optimizations.md)."""
+    widened_types: frozenset[int] = frozenset()
+    """DataType numbers of narrow floats that the EP lacks, or computes worse than float32. In a
+    session whose first EP it is, nodes that compute in them compute in float32, between casts
+    (docs/optimizations.md)."""
 
     name: ClassVar[str]
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""

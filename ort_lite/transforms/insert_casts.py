@@ -27,29 +27,29 @@ FIRST_NUMBERED = 6
 
 WIDENED = frozenset(
     (
-        *("Abs", "Add", "AveragePool", "Ceil", "Clip", "Concat", "Conv", "ConvTranspose", "Cos"),
-        *("Div", "Elu", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "Gelu", "Gemm"),
-        *("GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "Identity"),
-        *("InstanceNormalization", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax"),
-        *("MatMul", "MaxPool", "Mul", "Neg", "PRelu", "Pad", "Reciprocal"),
-        *("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Reshape", "Sigmoid"),
-        *(
-            "SimplifiedLayerNormalization",
-            "Sin",
-            "Slice",
-            "Softmax",
-            "Softplus",
-            "Split",
-            "Sqrt",
-            "Squeeze",
-            "Sub",
-            "Tanh",
-        ),
-        *("Tile", "Transpose", "Unsqueeze", "Where"),
+        *("Abs", "Add", "ArgMax", "ArgMin", "AveragePool", "BatchNormalization", "Ceil"),
+        *("Celu", "Clip", "Concat", "Conv", "ConvTranspose", "Cos", "CumSum", "DepthToSpace"),
+        *("DequantizeLinear", "Div", "Einsum", "Elu", "Equal", "Erf", "Exp", "Expand"),
+        *("Flatten", "Floor", "GRU", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm"),
+        *("GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GridSample"),
+        *("GroupNormalization", "HardSigmoid", "HardSwish", "Identity"),
+        *("InstanceNormalization", "LRN", "LSTM", "LayerNormalization", "LeakyRelu", "Less"),
+        *("LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MatMul", "Max"),
+        *("MaxPool", "Mean", "Min", "Mish", "Mul", "Neg", "PRelu", "Pad", "Pow"),
+        *("QuantizeLinear", "RMSNormalization", "RNN", "Reciprocal", "ReduceL1", "ReduceL2"),
+        *("ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+        *("ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Round"),
+        *("ScatterElements", "ScatterND", "Selu", "Sigmoid", "Sign"),
+        *("SimplifiedLayerNormalization", "Sin", "Slice", "Softmax", "Softplus", "Softsign"),
+        *("SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh"),
+        *("ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Upsample"),
+        *("Where"),
     )
 )
-"""Operators of ai.onnx whose float outputs have the type of their float inputs, and whose
-attributes name no type. Max and Min are not here: float32 came to them with other versions."""
+"""Operators of ai.onnx whose float outputs have the type of their float inputs, unless an attribute
+names it. Each version that is defined for narrow floats is defined for float32."""
+NAMING = ("output_dtype", "precision")
+"""Attributes of theirs that may name a narrow type."""
 
 CONTRIB_DOMAIN = "com.microsoft"
 WIDENED_CONTRIB = frozenset(
@@ -149,11 +149,10 @@ class _Widening:
         known = WIDENED_CONTRIB if node.domain == CONTRIB_DOMAIN else WIDENED
         if node.domain not in (*ONNX_DOMAINS, CONTRIB_DOMAIN) or node.op_type not in known:
             return False
+        if any(name in node.attributes for name in NAMING):
+            return False
         narrow = {self._narrow_type(name) for name in (*node.inputs, *node.outputs)} - {None}
-        return len(narrow) == 1 and all(
-            self._narrow_type(name) is not None or not self._is_other_float(name)
-            for name in node.inputs
-        )
+        return len(narrow) == 1 and not any(map(self._is_mixed, node.inputs))
 
     def _narrow_type(self, name: str) -> int | None:
         value_type = self.known.get(name) if name else None
@@ -161,13 +160,16 @@ class _Widening:
             return value_type.elem_type
         return None
 
-    def _is_other_float(self, name: str) -> bool:
-        """Whether a value is a float of a type that stays, which the node may not mix."""
-        value_type = self.known.get(name) if name else None
-        if not name:
+    def _is_mixed(self, name: str) -> bool:
+        """Whether an input may not go with others in float32: a float of another type that stays.
+
+        That is float64, a narrow float that the EP has, or a value of unknown type.
+        """
+        if not name or self._narrow_type(name) is not None:
             return False
-        floats = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
-        return not isinstance(value_type, TensorType) or value_type.elem_type in floats
+        value_type = self.known.get(name)
+        others = (DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+        return not isinstance(value_type, TensorType) or value_type.elem_type in others
 
     def _widen(self, node: Node) -> None:
         inputs = tuple(self._widen_input(name) for name in node.inputs)

@@ -219,14 +219,14 @@ class _Chains:
 
         The latter where others read the sum, too: its scale is such a factor.
         """
-        maker = self._makers.get(node.inputs[0])
+        maker = self._maker_of(node.inputs[0])
         if maker is None:
             return False
-        if maker.op_type in SUMS and self._readers[node.inputs[0]] > 1:
+        if maker.op_type in SUMS and self._readers[maker.outputs[0]] > 1:
             return True
         clips = maker.op_type in CLIPS
         while maker is not None and maker.op_type in CLIPS:
-            maker = self._makers.get(maker.inputs[0])
+            maker = self._maker_of(maker.inputs[0])
         has_vector = False
         while maker is not None and maker.op_type in ARITHMETIC:
             computed = [name for name in maker.inputs if name not in self._vectors]
@@ -235,9 +235,16 @@ class _Chains:
             has_vector = has_vector or any(self._vectors.get(name) for name in maker.inputs)
             if self._readers[computed[0]] > 1:  # so no kernel of a sum computes this node
                 return clips or has_vector
-            maker = self._makers.get(computed[0])
+            maker = self._maker_of(computed[0])
         is_sum = maker is not None and maker.op_type in SUMS
         return not is_sum and (clips or has_vector)
+
+    def _maker_of(self, name: str) -> Node | None:
+        """The node that computes a value; a Cast only gives it another type."""
+        maker = self._makers.get(name)
+        while maker is not None and maker.op_type == "Cast":
+            maker = self._makers.get(maker.inputs[0])
+        return maker
 
     def _find_vectors(self) -> dict[str, bool]:
         """Names of constants and of what is made of them, and whether each may be a vector."""

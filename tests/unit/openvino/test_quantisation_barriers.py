@@ -97,14 +97,19 @@ def test_the_steps_are_those_of_onnxruntime(
     assert np.count_nonzero(steps > 0.5) <= 0.02 * steps.size
 
 
-def test_factors_of_float16_are_kept() -> None:
-    text = """<ir_version: 9, opset_import: ["" : 19]>
-    g (float16[n, 4, 8, 8] x) => (y)
-    <uint8 z = {85}> {
-      d = Mul(x, v) y = QuantizeLinear(d, s, z)
-    }"""
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("d = Mul(x, v) y = QuantizeLinear(d, s, z)", np.float16),
+        ("w = Cast <to = 1> (x) e = Mul(w, v) d = Cast <to = 10> (e) y = QuantizeLinear(d, s, z)",
+         np.float32),
+    ],
+)  # fmt: skip
+def test_factors_of_float16_are_kept(body: str, kind: type) -> None:
+    text = f"""<ir_version: 9, opset_import: ["" : 19]>
+    g (float16[n, 4, 8, 8] x) => (y) <uint8 z = {{85}}> {{ {body} }}"""
     model = onnx.parser.parse_model(text)
-    factors = np.array([1, 2, -4, 8], np.float16).reshape(1, 4, 1, 1)
+    factors = np.array([1, 2, -4, 8], kind).reshape(1, 4, 1, 1)
     for name, value in (("v", factors), ("s", np.float16(0.0625))):
         model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
