@@ -56,7 +56,7 @@ class _Inlining:
         self.count = 0
         self._defined: dict[str, int] = {}
         for part in walk(graph):
-            for name in _defined_names(part):
+            for name in defined_names(part):
                 self._defined[name] = self._defined.get(name, 0) + 1
 
     def inline(self, graph: GraphDef, constants: Mapping[str, Tensor], depth: int) -> GraphDef:
@@ -72,7 +72,7 @@ class _Inlining:
         before = self.count
 
         def inline_body(body: GraphDef) -> GraphDef:
-            own = _defined_names(body)
+            own = defined_names(body)
             visible = {name: tensor for name, tensor in constants.items() if name not in own}
             return self.inline(body, {**visible, **body.initializers}, depth + 1)
 
@@ -104,7 +104,7 @@ class _Inlining:
                 source = outputs.get(info.name) or names.get(info.name, info.name)
                 copies.append(Node(op_type="Identity", inputs=(source,), outputs=(target,)))
         names |= outputs
-        renamed = _rename(branch, names)
+        renamed = rename_values(branch, names)
         kept = {names.get(name, name): value_type for name, value_type in types.items()}
         return replace(
             renamed,
@@ -115,7 +115,7 @@ class _Inlining:
     def _fresh_names(self, branch: GraphDef) -> dict[str, str]:
         """New names of those values of a branch that have a namesake elsewhere in the model."""
         names = {}
-        for name in _defined_names(branch):
+        for name in defined_names(branch):
             if self._defined[name] == 1:
                 continue
             count = 1
@@ -139,13 +139,13 @@ def _selected_branch(node: Node, constants: Mapping[str, Tensor]) -> GraphDef | 
     branch = dict(bodies(node)).get(BRANCHES[bool(condition.item(0))])
     if branch is None or branch.inputs or branch.sparse_initializers:
         return None
-    inner = {name for part in walk(branch) if part is not branch for name in _defined_names(part)}
+    inner = {name for part in walk(branch) if part is not branch for name in defined_names(part)}
     if not inner.isdisjoint(node.outputs):  # a body in the branch would hide a result of the If
         return None
     return branch if len(branch.outputs) == len(node.outputs) else None
 
 
-def _defined_names(graph: GraphDef) -> tuple[str, ...]:
+def defined_names(graph: GraphDef) -> tuple[str, ...]:
     """Names of the values that a graph itself defines."""
     names = [info.name for info in graph.inputs]
     names += [*graph.initializers, *graph.sparse_initializers]
@@ -158,15 +158,15 @@ def _declared_types(graph: GraphDef) -> dict[str, ValueType]:
     return {info.name: info.type for info in infos if info.type is not None}
 
 
-def _rename(graph: GraphDef, names: Mapping[str, str]) -> GraphDef:
+def rename_values(graph: GraphDef, names: Mapping[str, str]) -> GraphDef:
     """`graph` with other names of values, in bodies as far as they mean the same values."""
     if not names:
         return graph
 
     def rename_body(body: GraphDef) -> GraphDef:
-        own = _defined_names(body)
+        own = defined_names(body)
         visible = {old: new for old, new in names.items() if old not in own}
-        return _rename(body, visible) if visible.keys() & set(body.free_names) else body
+        return rename_values(body, visible) if visible.keys() & set(body.free_names) else body
 
     def rename_node(node: Node) -> Node:
         node = map_bodies(node, rename_body)

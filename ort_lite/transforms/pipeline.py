@@ -18,6 +18,8 @@ from ort_lite.transforms import (
     fuse_reshape,
     inline_if,
     insert_casts,
+    loop_states,
+    loops_to_lstm,
     move_transposes,
     subexpressions,
     unused,
@@ -118,6 +120,7 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
     if not plain and move_transposes.NAME not in settings.disabled:
         model = _move_transposes(model, settings, fired)
     if not plain and settings.infer is not None:
+        model = _lift_loops(model, settings, settings.infer, fired)
         model = _settle(model, settings, settings.infer, fired)
     for name, count in fired.items():
         log.debug("%s changed %d places of %s", name, count, model.graph.name)
@@ -151,6 +154,29 @@ def _move_transposes(model: Model, settings: TransformSettings, fired: Counter[s
         return model
     fired[move_transposes.NAME] += count
     return _apply_all(replace(model, graph=graph), settings, fired)
+
+
+def _lift_loops(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
+    """`model` with bodies of Loops that read constants by name, and LSTMs in place of Loops."""
+    if all(node.op_type != "Loop" for node in model.graph.nodes):
+        return model
+    if loop_states.NAME not in settings.disabled:
+        graph, count = loop_states.capture_constant_states(model.graph)
+        if count:
+            fired[loop_states.NAME] += count
+            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+    is_low = settings.level < GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    if is_low or loops_to_lstm.NAME in settings.disabled:
+        return model
+    graph, count = loops_to_lstm.loops_to_lstm(
+        model.graph, model.opset_imports.get("", 1), constant_inputs=_has_constant_inputs(model)
+    )
+    if not count:
+        return model
+    fired[loops_to_lstm.NAME] += count
+    return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
 
 
 def _settle(
