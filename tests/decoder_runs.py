@@ -53,13 +53,21 @@ def draw_tokens(shape: DecoderShape, steps: Sequence[int] = STEPS) -> list[Array
 
 
 def step_feed(
-    shape: DecoderShape, tokens: Array, past: int, before: Answers | None, room: int = ROOM
+    shape: DecoderShape,
+    tokens: Array,
+    past: int,
+    before: Answers | None,
+    room: int | None = ROOM,
 ) -> Answers:
-    """The feed of a run after `past` positions; its caches are those that `before` gave."""
-    mask = np.zeros((1, room), np.int64)
-    mask[:, : past + tokens.shape[1]] = 1
+    """The feed of a run after `past` positions; its caches are those that `before` gave.
+
+    They have room for so many positions, or grow from none on (None).
+    """
+    filled = past + tokens.shape[1]
+    mask = np.zeros((1, filled if room is None else room), np.int64)
+    mask[:, :filled] = 1
     kind = np.float16 if shape.half else np.float32
-    empty = np.zeros((1, shape.kv_heads, room, shape.head_size), kind)
+    empty = np.zeros((1, shape.kv_heads, room or 0, shape.head_size), kind)
     caches = {
         f"past_key_values.{i}.{kind}": empty if before is None else before[f"present.{i}.{kind}"]
         for i in range(shape.layers)
@@ -68,20 +76,23 @@ def step_feed(
     return {"input_ids": tokens, "attention_mask": mask, **caches}
 
 
-def run_steps(sessions: Any, shape: DecoderShape, steps: Sequence[int] = STEPS) -> list[Answers]:
+def run_steps(
+    sessions: Any, shape: DecoderShape, steps: Sequence[int] = STEPS, room: int | None = ROOM
+) -> list[Answers]:
     """What each run gives; the caches of one are the next one's, valid parts alone.
 
     Args:
         sessions: One for all runs, or by their number of tokens.
         shape: Of the decoder.
         steps: Tokens of each run.
+        room: Of the caches, as in `step_feed`.
     """
     answers: list[Answers] = []
     past, before = 0, None
     for tokens in draw_tokens(shape, steps):
         session = sessions[tokens.shape[1]] if isinstance(sessions, dict) else sessions
         names = [info.name for info in session.get_outputs()]
-        results = session.run(None, step_feed(shape, tokens, past, before))
+        results = session.run(None, step_feed(shape, tokens, past, before, room))
         before = dict(zip(names, results, strict=True))
         past += tokens.shape[1]
         answers.append({n: v if v.ndim == 3 else v[:, :, :past] for n, v in before.items()})
@@ -89,11 +100,11 @@ def run_steps(sessions: Any, shape: DecoderShape, steps: Sequence[int] = STEPS) 
 
 
 def run_in_onnxruntime(
-    path: Path, shape: DecoderShape, steps: Sequence[int] = STEPS
+    path: Path, shape: DecoderShape, steps: Sequence[int] = STEPS, room: int | None = ROOM
 ) -> list[Answers]:
     """The same by onnxruntime's CPU."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return run_steps(session, shape, steps)
+    return run_steps(session, shape, steps, room)
 
 
 def assert_close(found: list[Answers], right: list[Answers], atol: float = 2e-5) -> None:

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
-from eps.openvino.payload.blob_header import THREADS
+from eps.openvino.payload.blob_header import EMPTY, THREADS, write_positions
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import (
     BindingError,
@@ -57,6 +57,7 @@ class OpenVINOPartition(CompiledPartition):
             maker sets it.
         import_again: Gives the same model through the C API, or None; its maker sets it for a
             model that is small enough.
+        empty_inputs: See CompiledPartition; its maker sets them.
     """
 
     def __init__(
@@ -288,7 +289,9 @@ class OpenVINOPartition(CompiledPartition):
     @property
     def settings(self) -> Mapping[str, str]:
         """What an import has to know that a blob does not say."""
-        return {THREADS: "1"} if self.one_thread else {}
+        threads = {THREADS: "1"} if self.one_thread else {}
+        empty = {EMPTY: write_positions(self.empty_inputs)} if self.empty_inputs else {}
+        return threads | empty
 
     def forget_source(self) -> None:
         """Let go of the graph that was compiled, and with it of its weights."""

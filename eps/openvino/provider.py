@@ -9,7 +9,9 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.options import import_config, weightless_config
 from eps.openvino.payload.blob_header import (
+    EMPTY,
     THREADS,
+    read_positions,
     read_requirements,
     split_trailer,
     write_trailer,
@@ -227,15 +229,14 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
                 hint="load the context without npu_platform on a machine with the NPU",
             )
-        blob, one_thread = self._split(payload)
-        config = import_config(self.options, one_thread=one_thread)
-        runtime = self._sdk.importer(blob, config)
-        return self._import(runtime, blob, io, config, one_thread=one_thread)
-
-    def _split(self, payload: memoryview) -> tuple[memoryview, bool]:
-        """The blob of a payload, and whether it runs in the caller's thread in this session."""
         blob, settings = split_trailer(payload)
-        return blob, settings.get(THREADS) == "1" and self.options.leaves_threads_open
+        config = import_config(self.options, one_thread=self._is_on_one_thread(settings))
+        runtime = self._sdk.importer(blob, config)
+        return self._import(runtime, blob, io, config, settings)
+
+    def _is_on_one_thread(self, settings: Mapping[str, str]) -> bool:
+        """Whether a payload with these settings runs in the caller's thread in this session."""
+        return settings.get(THREADS) == "1" and self.options.leaves_threads_open
 
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
@@ -260,11 +261,12 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """Import a blob whose constants are in a file, which OpenVINO maps; as `import_model`."""
-        blob, one_thread = self._split(payload)
+        blob, settings = split_trailer(payload)
+        one_thread = self._is_on_one_thread(settings)
         with weights.lend_path() as lent:
             config = weightless_config(self.options, lent.path, one_thread=one_thread)
             runtime = self._sdk.binding()
-            partition = self._import(runtime, blob, io, config, one_thread=one_thread)
+            partition = self._import(runtime, blob, io, config, settings)
             lent.owner = partition.model
         return partition
 
@@ -274,8 +276,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         payload: memoryview,
         io: PartitionIo,
         config: Mapping[str, object],
-        *,
-        one_thread: bool,
+        settings: Mapping[str, str],
     ) -> OpenVINOPartition:
         requirements = self._requirements_of(payload)
         try:
@@ -298,7 +299,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         partition = OpenVINOPartition(
             model, "an imported partition", order, find_memory=find_memory
         )
-        partition.one_thread = one_thread
+        partition.one_thread = self._is_on_one_thread(settings)
+        partition.empty_inputs = read_positions(settings.get(EMPTY, ""), len(io.inputs))
         return partition
 
     def _requirements_of(self, payload: memoryview) -> str:

@@ -129,6 +129,9 @@ class CompiledPartition(ABC):
     """Whether `run` adds each node to a profile and checks `RunOptions.terminate` between them
     (ort_lite.execution.run_context.current_run); else the session does so for all of it."""
 
+    empty_inputs: frozenset[int] = frozenset()
+    """Positions of inputs that `run` takes without elements although its EP takes none."""
+
     @abstractmethod
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, in the partition's order.
@@ -211,9 +214,7 @@ class CompileRefused(EPFail):
 
 @dataclass(frozen=True, slots=True)
 class StartupHints:
-    """An EP whose `import_model` releases the GIL for most of its time.
-
-    Another thread imports meanwhile the modules that the session needs next.
+    """An EP whose `import_model` releases the GIL: another thread imports modules meanwhile.
 
     Attributes:
         modules_after_import: The EP's own modules among those.
@@ -234,9 +235,8 @@ class ExecutionProvider(ABC):
     through; only an EP that runs what a fusion makes may name it."""
 
     widened_types: frozenset[int] = frozenset()
-    """DataType numbers of narrow floats that the EP lacks, or computes worse than float32. In a
-    session whose first EP it is, nodes that compute in them compute in float32, between casts
-    (docs/optimizations.md)."""
+    """DataType numbers of narrow floats that the EP lacks or computes worse than float32, in which
+    sessions whose first EP it is compute between casts (docs/optimizations.md)."""
 
     name: ClassVar[str]
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""

@@ -132,6 +132,7 @@ class GuardedPartition:
         """Refer to both, which others release."""
         self._compiled = compiled
         self._empty = empty
+        self._taken = compiled.empty_inputs
         bound = getattr(compiled, "run_bound", None)
         if bound is not None:  # else it has no such method, as the partition has none
             self.run_bound = partial(self._run_bound, bound)
@@ -140,9 +141,16 @@ class GuardedPartition:
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; those of empty inputs without the compiled partition."""
-        if any(getattr(value, "size", 1) == 0 for value in inputs):
+        if self._is_empty(inputs):
             return self._empty.run(inputs)
         return self._compiled.run(inputs)
+
+    def _is_empty(self, inputs: Sequence[Value]) -> bool:
+        """Whether an input has no elements, and the compiled partition does not take it so."""
+        return any(
+            getattr(value, "size", 1) == 0 and position not in self._taken
+            for position, value in enumerate(inputs)
+        )
 
     @property
     def memory(self) -> DeviceMemory | None:
@@ -156,6 +164,6 @@ class GuardedPartition:
         inputs: Sequence[Value],
         places: Sequence[Place],
     ) -> Sequence[Value]:
-        if any(value.size == 0 for value in inputs):
+        if self._is_empty(inputs):
             return self._empty.run([v if isinstance(v, np.ndarray) else v.numpy() for v in inputs])
         return bound(inputs, places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +121,7 @@ def _simplified_layer_norm(info: KernelInfo) -> KernelFn:
 
     def run(x: Array, scale: Array) -> tuple[Array, ...]:
         split = axis_in(axis, x.ndim)
-        rows = widen_floats(x).reshape(*x.shape[:split], -1)
+        rows = widen_floats(x).reshape(*x.shape[:split], prod(x.shape[split:]))
         square = np.mean(rows * rows, -1, keepdims=True) + np.float32(epsilon)
         inverse = 1 / np.sqrt(square)
         y = _multiply((rows * inverse).reshape(x.shape), widen_floats(scale))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
+from eps.openvino.compile.empty_caches import find_empty_caches
 from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.compile.refused_nodes import find_refused
 from eps.openvino.compile.rewrite import rewrite_partition
@@ -123,6 +124,8 @@ def _compile(
     finder = memory_finder(core, options.device)
     partition = OpenVINOPartition(made, name, order, graph, notes, finder)
     partition.one_thread = one_thread
+    if options.device == "CPU":
+        partition.empty_inputs = find_empty_caches(graph)
     return partition
 
 

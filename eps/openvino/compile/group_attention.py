@@ -25,6 +25,8 @@ LOWEST = -3.4028234663852886e38
 TO_THE_END = (1 << 31) - 1
 
 _QUERY, _KEY, _VALUE, _PAST_KEY, _PAST_VALUE, _LENGTHS, _TOTAL, _COS, _SIN = range(9)
+PAST = (_PAST_KEY, _PAST_VALUE)
+"""Positions of the inputs that hold earlier keys and values."""
 
 
 def find_head_size(shape: Sequence[object] | None) -> int:

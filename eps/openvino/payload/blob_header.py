@@ -4,9 +4,10 @@ From OpenVINO 2026.4 on a CPU or GPU blob starts with: 8 bytes "RR_UPCVO", u32 v
 length, then that many bytes such as `meta=1.0;ov=2026.4.1;isa=Intel AVX-512`. Older blobs and
 NPU blobs have no such header.
 
-A blob says nothing of the threads that it was compiled for. ort_lite therefore writes a text such
-as `ort_lite;threads=1` behind a CPU blob with the header, which says where the blob ends. OpenVINO
-itself accepts such a blob, and so do programs that know nothing of the text.
+A blob says nothing of the threads that it was compiled for, nor which inputs may be empty. ort_lite
+therefore writes a text such as `ort_lite;threads=1` behind a CPU blob with the header, which says
+where the blob ends. OpenVINO itself accepts such a blob, and so do programs that know nothing of
+the text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
 MAGIC = b"RR_UPCVO"
@@ -29,6 +30,8 @@ TRAILER_MARK = b"ort_lite;"
 MAX_TRAILER = 1 << 12
 THREADS = "threads"
 """Key of the trailer: "1" for a blob that runs in the caller's thread."""
+EMPTY = "empty"
+"""Key of the trailer: positions of the inputs that may have no elements, as in "2-49"."""
 
 
 def read_requirements(payload: memoryview) -> str:
@@ -123,3 +126,29 @@ def split_trailer(payload: memoryview) -> tuple[memoryview, Mapping[str, str]]:
         return payload, {}
     text = trailer.removeprefix(TRAILER_MARK).decode("ascii", errors="replace")
     return payload[:end], parse_requirements(text)
+
+
+def write_positions(positions: Iterable[int]) -> str:
+    """Positions as a list of ranges for the trailer, such as "2-5,8"."""
+    ranges: list[list[int]] = []
+    for position in sorted(positions):
+        if ranges and position == ranges[-1][1] + 1:
+            ranges[-1][1] = position
+        else:
+            ranges.append([position, position])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+
+
+def read_positions(text: str, count: int) -> frozenset[int]:
+    """What `write_positions` wrote, of `count` inputs; nothing of a text that is none.
+
+    Never raises: `text` may be anybody's.
+    """
+    positions: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        ends = (first, last or first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 10 for end in ends):
+            return frozenset()
+        positions.update(range(int(ends[0]), min(int(ends[1]), count - 1) + 1))
+    return frozenset(positions)

@@ -196,8 +196,10 @@ def test_small_operators() -> None:
     agree("NGramRepeatBlock", [ids, f32(2, 8)], ngram_size=3)
 
 
-def test_simplified_layer_normalization_of_the_onnx_domain() -> None:
+@pytest.mark.parametrize("rows", [2, 0])
+def test_simplified_layer_normalization_of_the_onnx_domain(rows: int) -> None:
     mine, theirs = both(
-        "SimplifiedLayerNormalization", [f32(2, 3, 8), f32(8)], domain="", epsilon=1e-6
+        "SimplifiedLayerNormalization", [f32(rows, 3, 8), f32(8)], domain="", epsilon=1e-6
     )
+    assert mine[0].shape == theirs[0].shape
     np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-5)

@@ -14,11 +14,13 @@ from decoder_runs import (
     fix_sizes,
     run_in_onnxruntime,
     run_steps,
+    step_feed,
     write_decoder,
 )
 from onnx import TensorProto, helper, numpy_helper
 
 import ort_lite as ort
+from eps.openvino.payload.blob_header import read_positions, write_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,6 +168,51 @@ def test_a_decoder_is_one_partition_and_gives_onnxruntimes_numbers(
         (partition,) = session.explain().partitions
         assert {node.ep for node in partition.nodes} == set(OPENVINO)
         assert_close(run_steps(session, shape), run_in_onnxruntime(path, shape))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_caches_that_begin_empty_stay_with_openvino_also_after_a_reload(
+    variant: str, tmp_path: Path
+) -> None:
+    path, shape = write_decoder(tmp_path, variant), VARIANTS[variant]
+    right = run_in_onnxruntime(path, shape, room=None)
+    context = tmp_path / "decoder_ctx.onnx"
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    options.add_session_config_entry("ep.context_file_path", str(context))
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    with ort.InferenceSession(path, options, OPENVINO) as session:
+        assert_close(run_steps(session, shape, room=None), right)
+    with ort.InferenceSession(context, providers=OPENVINO) as session:
+        assert_close(run_steps(session, shape, room=None), right)
+
+
+def test_of_a_decoders_inputs_only_caches_may_be_empty(tmp_path: Path) -> None:
+    path, shape = write_decoder(tmp_path, "plain"), VARIANTS["plain"]
+    feed = step_feed(shape, np.zeros((1, 2), np.int64), 0, None, room=None)
+    with ort.InferenceSession(path, providers=OPENVINO) as session:
+        (part,) = session._present().prepared.partitions
+        caches = {part.inputs[position] for position in part.compiled.empty_inputs}
+        assert caches == {name for name in feed if name.startswith("past_key_values")}
+
+
+@pytest.mark.parametrize(
+    ("positions", "text"), [((), ""), ((3,), "3"), ((2, 3, 4, 8, 1), "1-4,8"), ((0, 2), "0,2")]
+)
+def test_positions_come_back_from_their_text(positions: tuple[int, ...], text: str) -> None:
+    assert write_positions(positions) == text
+    assert read_positions(text, 9) == set(positions)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "found"),
+    [
+        ("2-9999999999", 5, set()), ("1-999999999", 3, {1, 2}), ("a", 3, set()), ("1-", 3, {1}),
+        ("-2", 3, set()), ("7", 3, set()), ("2-1", 3, set()), ("\u0662", 3, set()),
+    ],
+)  # fmt: skip
+def test_a_text_of_anybodys_is_read_without_harm(text: str, count: int, found: set[int]) -> None:
+    assert read_positions(text, count) == found
 
 
 @pytest.mark.parametrize("variant", ["plain", "half"])
