@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 import warnings
 import zlib
@@ -121,7 +123,9 @@ def suite(
     `every` above 1 takes one case in so many, by name, unless ORT_LITE_WHOLE_SUITE is set, and
     those whose names begin with one of `always`.
     """
-    os.environ["ONNX_MODELS"] = tempfile.mkdtemp(prefix="ort_lite_onnx_models_")
+    folder = tempfile.mkdtemp(prefix="ort_lite_onnx_models_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["ONNX_MODELS"] = folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # making the cases overflows on purpose
         from onnx.backend.test import BackendTest  # noqa: PLC0415 - warns while imported
