@@ -118,7 +118,7 @@ FEEDS = (
 def test_a_step_of_an_lstm_in_a_loop_becomes_the_operator(
     variant: dict[str, str], providers: list[str]
 ) -> None:
-    feeds = FEEDS
+    feeds: tuple[dict[str, Any], ...] = FEEDS
     if variant.get("goes_on") == "on2 = Identity(on)":
         feeds = (feed(4, trips=4), feed(6, 1, trips=3), feed(6, limit=0), feed(6, trips=0))
     done = fired(keras(**variant), *feeds, providers=providers)
