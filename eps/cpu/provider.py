@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.onnx_model import DataType
 from ort_lite.ep import Capability, CompileRefused, ExecutionProvider
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class CPUExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "CPUExecutionProvider"
     takes_empty: ClassVar[bool] = True
+    widened_types = frozenset((DataType.FLOAT16,))  # numpy takes 3 to 5 times as long in it
     runs_bodies_through_session: ClassVar[bool] = True
     fusions: ClassVar[frozenset[str]] = frozenset(
         ("MatMulAddFusion", "GeluFusion", "LayerNormFusion")

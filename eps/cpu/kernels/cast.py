@@ -9,12 +9,14 @@ import numpy as np
 
 from ctx_formats.onnx_model import DataType
 from eps.cpu.arrays import FLOAT32, is_floating, is_narrow_float
+from eps.cpu.kernels.halves import round_to_half
 from ort_lite.ep import KernelDef, kernel, numpy_dtype
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, DType
     from ort_lite.ep import KernelFn, KernelInfo
 
+FLOAT16 = np.dtype(np.float16)
 _E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 _SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
 
@@ -38,6 +40,8 @@ def cast(x: Array, dtype: DType, *, saturate: bool = True, round_mode: str = "up
         return to_e8m0(x, saturate=saturate, round_mode=round_mode)
     if saturate and dtype.name.startswith("float8"):
         return saturate_to_float8(x, dtype)
+    if dtype == FLOAT16 and x.dtype == FLOAT32:
+        return round_to_half(x)
     return x.astype(dtype)
 
 
@@ -107,7 +111,8 @@ def _cast(info: KernelInfo) -> KernelFn:
     dtype = numpy_dtype(DataType[to] if isinstance(to, str) else to)
     saturate = bool(info.attr("saturate", 1))
     round_mode = info.attr("round_mode", "up")
-    if dtype.kind in "biufc" and not is_narrow_float(dtype):  # nothing to saturate or to spell
+    plain = dtype.kind in "biufc" and not is_narrow_float(dtype) and dtype != FLOAT16
+    if plain:  # nothing to saturate or to spell
         return lambda x: x.astype(dtype, copy=False) if x.dtype.kind != "O" else cast(x, dtype)
     return lambda x: cast(x, dtype, saturate=saturate, round_mode=round_mode)
 
