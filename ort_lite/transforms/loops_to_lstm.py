@@ -20,6 +20,7 @@ from ctx_formats.onnx_model import DataType, Node, TensorType
 from ort_lite.model.graph import declared_types
 from ort_lite.model.tensor_values import from_numpy, to_numpy
 from ort_lite.transforms.attributes import integer
+from ort_lite.transforms.inline_if import defined_names
 from ort_lite.transforms.loop_states import FIXED, body_of
 from ort_lite.transforms.lstm_cell import find_cell
 
@@ -116,6 +117,9 @@ def _find_steps(
     if body is None or len(node.inputs) != FIXED + STATES:
         return None
     makers = {name: n for n in body.nodes for name in n.outputs if name}
+    own = set(defined_names(body))  # which may hide values of the same name around it
+    constants = {name: tensor for name, tensor in constants.items() if name not in own}
+    types = {name: kind for name, kind in types.items() if name not in own}
     counter = _find_counter(node, body, makers, constants)
     if counter is None:
         return None
@@ -127,8 +131,13 @@ def _find_steps(
         return None
     batch = _batch_of(types.get(cell.rows), cell.inputs)
     outer = [node.inputs[FIXED + i] for i in states]
-    if batch is None or not all(
-        _is_state(types.get(name), cell.size, batch, expanded=name in expanded) for name in outer
+    if (
+        batch is None
+        or not own.isdisjoint(node.inputs)
+        or not all(
+            _is_state(types.get(name), cell.size, batch, expanded=name in expanded)
+            for name in outer
+        )
     ):
         return None
     scans = body.outputs[1 + STATES :]

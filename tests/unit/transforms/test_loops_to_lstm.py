@@ -166,6 +166,24 @@ def test_a_counter_that_begins_elsewhere_or_overridable_weights_stay() -> None:
     assert LSTM not in fired(open_weights, feed(4), providers=CPU)
 
 
+def test_weights_that_a_name_inside_hides_are_not_taken() -> None:
+    model = keras()
+    (loop,) = (node for node in model.graph.node if node.op_type == "Loop")
+    (body,) = (a.g for a in loop.attribute if a.name == "body")
+    random = np.random.default_rng(8)
+    for graph in (model.graph, body):
+        value = random.standard_normal((SIZE, 4 * SIZE)).astype(np.float32)
+        graph.initializer.append(numpy_helper.from_array(value, "v"))
+    model.graph.node.append(onnx.helper.make_node("Tanh", ["v"], ["read"]))
+    shape = [SIZE, 4 * SIZE]
+    model.graph.output.append(
+        onnx.helper.make_tensor_value_info("read", onnx.TensorProto.FLOAT, shape)
+    )
+    (product,) = (n for n in body.node if n.op_type == "MatMul" and "ui" in n.input)
+    product.input[1] = "v"
+    assert LSTM not in fired(model, feed(4), providers=CPU)
+
+
 def test_states_are_captured_unless_a_name_inside_hides_them() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     net (float[2] x, int64 n) => (float[2] s, float[2] w1, float[2] v1) <float[2] w = {2, 3}> {
