@@ -43,7 +43,7 @@ WIDENED = frozenset(
         *("SimplifiedLayerNormalization", "Sin", "Slice", "Softmax", "Softplus", "Softsign"),
         *("SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh"),
         *("ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Upsample"),
-        *("Where"),
+        "Where",
     )
 )
 """Operators of ai.onnx whose float outputs have the type of their float inputs, unless an attribute

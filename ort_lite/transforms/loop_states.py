@@ -7,6 +7,7 @@ the body, and no iteration hands anything on.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
@@ -62,15 +63,18 @@ def _constant_states(node: Node) -> list[int]:
     body = body_of(node)
     if body is None:
         return []
-    copies = {n.outputs[0]: n.inputs[0] for n in body.nodes if n.op_type == "Identity"}
+    origins: dict[str, str] = {}  # of copies
+    for n in body.nodes:
+        if n.op_type == "Identity":
+            origins[n.outputs[0]] = origins.get(n.inputs[0], n.inputs[0])
+    results = Counter(info.name for info in body.outputs)
     inside = {name for part in walk(body) for name in defined_names(part)}
     states = []
     for number, outer in enumerate(node.inputs[FIXED:]):
         name, result = body.inputs[FIXED + number].name, body.outputs[1 + number].name
-        for _ in range(len(copies)):
-            result = copies.get(result, result)
-        is_result = any(info.name == name for i, info in enumerate(body.outputs) if i != 1 + number)
-        if result == name and outer and outer not in inside and not is_result:
+        is_another = results[name] > (result == name)
+        is_same = origins.get(result, result) == name
+        if is_same and outer and outer not in inside and not is_another:
             states.append(number)
     return states
 

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
@@ -15,7 +16,7 @@ import ort_lite as ort
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import DataType, GraphDef
 from ort_lite.model.shape_inference import infer_types
-from ort_lite.transforms.insert_casts import NAME, insert_casts
+from ort_lite.transforms.insert_casts import NAME, WIDENED, insert_casts
 
 OPENVINO = ["OpenVINOExecutionProvider"]
 CPU = ["CPUExecutionProvider"]
@@ -128,6 +129,11 @@ def test_float16_on_openvinos_cpu_is_as_near_to_exact_as_float32() -> None:
     (exact,) = ReferenceEvaluator(as_float32(model)).run(None, {"x": feed["x"].astype(np.float32)})
     assert found.dtype == np.float16
     np.testing.assert_allclose(found.astype(np.float32), exact, rtol=2**-10, atol=2**-10)
+
+
+def test_each_name_is_that_of_an_operator() -> None:
+    defined = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
+    assert WIDENED - {"SimplifiedLayerNormalization"} <= defined  # which is onnxruntime's own
 
 
 def test_it_can_be_switched_off() -> None:
