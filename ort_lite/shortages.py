@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from functools import wraps
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-KINDS = (MemoryError, OSError, RuntimeError, ImportError)
+KINDS = (MemoryError, OSError, RuntimeError, ImportError, SyntaxError, SystemError)
 """Exceptions that Python raises for a shortage, among other causes."""
 
 DESCRIPTORS = "close files or sessions, or raise the limit (ulimit -n)"
@@ -45,8 +46,12 @@ _TEXTS = (
     ("failed to map segment", MEMORY),
     ("bad_alloc", MEMORY),
     ("bad allocation", MEMORY),
+    ("error return without exception set", MEMORY),
 )
-"""Of a loader of libraries, of threads and of vendors, all of which raise something general."""
+"""Of a loader of libraries, of threads, of vendors and of CPython, all general."""
+
+_OURS = ("ort_lite", "eps", "ctx_formats")
+_ROOT = Path(__file__).parents[1]
 
 
 def remedy_of(error: BaseException) -> str:
@@ -55,10 +60,24 @@ def remedy_of(error: BaseException) -> str:
         return MEMORY
     if isinstance(error, OSError) and error.errno is not None:
         return _REMEDIES.get(error.errno, "")
+    if isinstance(error, SyntaxError):
+        return MEMORY if _is_installed(error.filename) else ""
     if isinstance(error, KINDS):
         text = str(error)
         return next((remedy for part, remedy in _TEXTS if part in text), "")
     return ""
+
+
+def _is_installed(filename: str | None) -> bool:
+    """Whether a module belongs to ort_lite or was installed by pip.
+
+    Those modules parse. Where memory runs out meanwhile, CPython's parser may lose the MemoryError
+    and report the place it had reached ("expected ':'"), or raise SystemError.
+    """
+    path = Path(filename or "")
+    if "site-packages" in path.parts:
+        return True
+    return any(path.is_relative_to(_ROOT / package) for package in _OURS)
 
 
 def as_status(error: BaseException, doing: str) -> OrtLiteError | None:

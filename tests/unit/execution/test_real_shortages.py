@@ -119,6 +119,32 @@ for road in roads:
     Path("out").chmod(0o777)
     print(road, outcome)
 """
+PARSING = """
+import os, resource
+from pathlib import Path
+import ort_lite as ort
+from ort_lite.shortages import shortage_as_status
+from eps import opencl
+
+module = Path(opencl.__file__).parent / "runtime/executable.py"
+source = module.read_bytes()
+parse = shortage_as_status("the module cannot be imported")(compile)
+
+for amount in range(0, 3_000_000, 10_000):
+    if child := os.fork():
+        assert not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), amount
+        continue
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + amount, hard))
+    try:
+        parse(source, str(module), "exec")
+        outcome = b"works "
+    except ort.OrtLiteError:
+        outcome = b"refused "
+    os.write(1, outcome)
+    os._exit(0)
+"""
 COMPILING = ("plain", "export", "compile", "sign", "cache", "reload")
 CASES = [
     ("CPU", "RLIMIT_NPROC", 1, "cold", ("plain",)),
@@ -188,3 +214,16 @@ def test_what_runs_out_is_a_typed_error_and_the_next_session_works(
         done = run(folder, [ep, name, str(amount), start, *roads])
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(roads)
+
+
+def test_memory_that_runs_out_while_python_parses_a_module_is_a_typed_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PARSING],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONMALLOC": "malloc"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == {"refused", "works"}

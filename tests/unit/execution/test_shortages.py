@@ -169,6 +169,8 @@ def _refuse(thread: threading.Thread) -> NoReturn:
         (OSError(errno.EMFILE, "Too many open files"), ort.Fail, DESCRIPTORS),
         (OSError(errno.ENOSPC, "No space left on device"), ort.Fail, SPACE),
         (ImportError("x.so: failed to map segment from shared object"), None, MEMORY),
+        (SystemError("error return without exception set"), None, MEMORY),
+        (SyntaxError("expected ':'", (ort.__file__, 1, 1, "", 1, 1)), None, MEMORY),
     ],
 )
 def test_what_the_system_lacks_is_a_status_on_every_road(
@@ -199,7 +201,13 @@ def test_what_the_system_lacks_is_a_status_on_every_road(
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("a bug"), OSError(errno.EIO, "I/O error"), ImportError("no module")]
+    "error",
+    [
+        RuntimeError("a bug"),
+        OSError(errno.EIO, "I/O error"),
+        ImportError("no module"),
+        SyntaxError("expected ':'", ("plugin.py", 1, 1, "", 1, 1)),
+    ],
 )
 def test_other_errors_stay_what_they_are(error: Exception) -> None:
     assert as_status(error, "nothing") is None
