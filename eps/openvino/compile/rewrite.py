@@ -18,6 +18,7 @@ GROUP_ATTENTION = "GroupQueryAttention"
 EXPERTS = ("MoE", "QMoE")
 CONVOLUTIONS = ("Conv", "QLinearConv")
 EINSUM = "Einsum"
+DFT = "DFT"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
@@ -77,12 +78,8 @@ def rewrite_partition(
         definition = written
     definition, lines = _write_out_decoder(definition, graph)
     notes += lines
-    if any(node.op_type == EINSUM for node in graph.nodes):
-        from eps.openvino.compile.einsum import write_out_einsum  # noqa: PLC0415 - lazy: rare
-
-        written = write_out_einsum(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO's own is not shown to be right")
-        definition = written
+    definition, lines = _write_out_sums_of_products(definition, graph)
+    notes += lines
     if any(node.op_type in POOLS for node in graph.nodes):
         from eps.openvino.compile.ceil_pools import write_out_ceil_pools  # noqa: PLC0415 - lazy: rare
 
@@ -116,6 +113,24 @@ def _write_out_decoder(definition: GraphDef, graph: Graph) -> tuple[GraphDef, li
 
         written = write_out_experts(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO has no such operator")
+        definition = written
+    return definition, notes
+
+
+def _write_out_sums_of_products(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Einsum and DFT as OpenVINO converts them right; with notes."""
+    notes: list[str] = []
+    if any(node.op_type == EINSUM for node in graph.nodes):
+        from eps.openvino.compile.einsum import write_out_einsum  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_einsum(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's own is not shown to be right")
+        definition = written
+    if any(node.op_type == DFT for node in graph.nodes):
+        from eps.openvino.compile.fourier import write_out_transforms  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_transforms(definition, graph)
+        notes += describe_rewriting(definition, written, "its axis or shape is converted wrong")
         definition = written
     return definition, notes
 

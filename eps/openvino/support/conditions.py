@@ -322,7 +322,6 @@ CONDITIONS: Mapping[str, Condition] = {
 
 WRONG: Mapping[str, str] = {
     "Bernoulli": "its results are random",
-    "DFT": "wrong values and shapes",
     "Dropout": "wrong values even when it is the identity",
     "Multinomial": "its results are random",
     "NonMaxSuppression": "wrong for scores at the threshold",

@@ -12,6 +12,7 @@ from eps.openvino.compile.group_attention import find_head_size
 from eps.openvino.support.einsum_forms import OLDEST_OPSET as OLDEST_EINSUM
 from eps.openvino.support.einsum_forms import read_einsum
 from eps.openvino.support.experts import experts_problem
+from eps.openvino.support.fourier import dft_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +86,7 @@ SHOWN_BY_TESTS: Mapping[tuple[str, str], Callable[[NodeFacts], str]] = {
     ("com.microsoft", "GatherBlockQuantized"): _check_rows,
     ("com.microsoft", "MoE"): experts_problem,
     ("com.microsoft", "QMoE"): experts_problem,
+    ("", "DFT"): dft_problem,
     ("", "Einsum"): _check_einsum,
     ("", "SimplifiedLayerNormalization"): lambda _: "",
 }
