@@ -6,8 +6,8 @@ Imported with the session: where there are no descriptors left, no module can be
 from __future__ import annotations
 
 import errno
+import os
 from functools import wraps
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -50,8 +50,9 @@ _TEXTS = (
 )
 """Of a loader of libraries, of threads, of vendors and of CPython, all general."""
 
-_OURS = ("ort_lite", "eps", "ctx_formats")
-_ROOT = Path(__file__).parents[1]
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - lean
+_OURS = tuple(f"{_ROOT}{os.sep}{package}{os.sep}" for package in ("ort_lite", "eps", "ctx_formats"))
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def remedy_of(error: BaseException) -> str:
@@ -74,10 +75,8 @@ def _is_installed(filename: str | None) -> bool:
     Those modules parse. Where memory runs out meanwhile, CPython's parser may lose the MemoryError
     and report the place it had reached ("expected ':'"), or raise SystemError.
     """
-    path = Path(filename or "")
-    if "site-packages" in path.parts:
-        return True
-    return any(path.is_relative_to(_ROOT / package) for package in _OURS)
+    path = filename or ""
+    return path.startswith(_OURS) or _INSTALLED in path
 
 
 def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
