@@ -8,6 +8,7 @@ from ctx_formats.lean_dataclass import replace
 from ort_lite.ep.interface import FusedNode, GraphView
 from ort_lite.model import loader
 from ort_lite.model.graph import Graph
+from ort_lite.planning.judge_branches import judge_branches
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.transforms.fold_constants import MAX_OUTPUT
@@ -32,6 +33,8 @@ def settings_of(
     eps: Sequence[ExecutionProvider],
     level: GraphOptimizationLevel,
     disabled: Iterable[str] = (),
+    *,
+    judged: bool = False,
 ) -> TransformSettings:
     """The transformations that a session's options allow.
 
@@ -42,6 +45,7 @@ def settings_of(
             constants.
         level: Up to which level.
         disabled: More names of rules and transformers that are not to run.
+        judged: Whether EPs get only nodes that pay there (`session.placement`).
 
     Raises:
         InvalidArgument: The size is not a whole number.
@@ -57,6 +61,7 @@ def settings_of(
         evaluate=_Evaluator(eps[-1]).evaluate if eps else None,
         max_constant=int(text) or MAX_OUTPUT,
         infer=_infer_types,
+        branches_pay=judge_branches(eps[0], eps[-1]) if judged and len(eps) > 1 else None,
     )
 
 

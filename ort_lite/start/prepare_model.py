@@ -347,11 +347,13 @@ def _transform(model: Model, request: LoadRequest) -> TransformedGraph:
             model = replace(model, graph=replace(fixed, value_info=model.graph.value_info))
         return TransformedGraph(loader.as_graph(model))
     from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
+    from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: reload
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
 
     options = request.options
     level = options.graph_optimization_level
-    settings = settings_of(options, request.eps, level, request.disabled)
+    judged = choose_placement(options, context=request.context) == PAYS
+    settings = settings_of(options, request.eps, level, request.disabled, judged=judged)
     graph, done = optimize_model(model, options.free_dimensions, settings)
     return TransformedGraph(graph, done.fired, Fuser(level, settings.disabled))
 

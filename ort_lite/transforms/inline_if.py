@@ -36,7 +36,7 @@ def inline_constant_ifs(graph: GraphDef, *, constant_inputs: bool = False) -> tu
     """
     if not any(node.op_type == "If" for part in walk(graph) for node in part.nodes):
         return graph, 0
-    work = _Inlining(graph)
+    work = BranchInlining(graph)
     constants = {
         name: tensor
         for name, tensor in graph.initializers.items()
@@ -45,7 +45,7 @@ def inline_constant_ifs(graph: GraphDef, *, constant_inputs: bool = False) -> tu
     return work.inline(graph, constants, 0), work.count
 
 
-class _Inlining:
+class BranchInlining:
     """One pass over a model.
 
     Attributes:
@@ -53,6 +53,11 @@ class _Inlining:
     """
 
     def __init__(self, graph: GraphDef) -> None:
+        """Note the names of a model, so that new ones differ from them.
+
+        Args:
+            graph: Of the model.
+        """
         self.count = 0
         self._defined: dict[str, int] = {}
         for part in walk(graph):
@@ -82,7 +87,7 @@ class _Inlining:
                 nodes.append(map_bodies(node, inline_body) if depth < MAX_DEPTH else node)
                 continue
             self.count += 1
-            part = self._expand(node, branch)
+            part = self.expand(node, branch)
             nodes += part.nodes
             initializers |= part.initializers
             value_info |= part.value_info
@@ -90,7 +95,7 @@ class _Inlining:
             return graph
         return replace(graph, nodes=tuple(nodes), initializers=initializers, value_info=value_info)
 
-    def _expand(self, node: Node, branch: GraphDef) -> GraphDef:
+    def expand(self, node: Node, branch: GraphDef) -> GraphDef:
         """The branch under names that are free outside, its outputs under those of the If."""
         names = self._fresh_names(branch)
         made = {name for inner in branch.nodes for name in inner.outputs}
@@ -118,12 +123,16 @@ class _Inlining:
         for name in defined_names(branch):
             if self._defined[name] == 1:
                 continue
-            count = 1
-            while f"{name}_{count}" in self._defined:
-                count += 1
-            names[name] = f"{name}_{count}"
-            self._defined[names[name]] = 1
+            names[name] = self.fresh_name(name)
         return names
+
+    def fresh_name(self, name: str) -> str:
+        """A name like another that no value of the model has."""
+        count = 1
+        while f"{name}_{count}" in self._defined:
+            count += 1
+        self._defined[fresh := f"{name}_{count}"] = 1
+        return fresh
 
 
 def _selected_branch(node: Node, constants: Mapping[str, Tensor]) -> GraphDef | None:

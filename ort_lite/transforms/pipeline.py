@@ -16,6 +16,7 @@ from ort_lite.transforms import (
     equal_sizes,
     fuse_conv_bn,
     fuse_reshape,
+    ifs_to_where,
     inline_if,
     insert_casts,
     loop_states,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef, Model, ValueInfo
     from ort_lite.model.shape_inference import Inferred
     from ort_lite.transforms.fold_constants import Evaluate
+    from ort_lite.transforms.ifs_to_where import BranchesPay
     from ort_lite.transforms.known_shapes import InferTypes
 
 log = get_logger(__name__)
@@ -72,6 +74,7 @@ class TransformSettings:
         max_constant: Bytes of one folded constant.
         infer: Infers types; None if shapes of values inside a graph are not to be folded.
         certain: See CertainShapes.
+        branches_pay: See `ifs_to_where`; None keeps the Ifs.
     """
 
     level: GraphOptimizationLevel
@@ -81,6 +84,7 @@ class TransformSettings:
     max_constant: int = MAX_OUTPUT
     infer: InferTypes | None = None
     certain: GraphDef | None = None
+    branches_pay: BranchesPay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ def transform(model: Model, settings: TransformSettings) -> Transformed:
     if not plain and settings.infer is not None:
         model = _lift_loops(model, settings, settings.infer, fired)
         model = _settle(model, settings, settings.infer, fired)
+        model = _choose_by_where(model, settings, settings.infer, fired)
     for name, count in fired.items():
         log.debug("%s changed %d places of %s", name, count, model.graph.name)
     return Transformed(model, dict(fired))
@@ -261,6 +266,22 @@ def _inline_ifs(
     if not count:
         return model
     fired[inline_if.NAME] += count
+    return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+
+
+def _choose_by_where(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
+    """`model` with both branches in place of those Ifs that cost more than they save."""
+    is_low = settings.level < GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    if settings.branches_pay is None or is_low or ifs_to_where.NAME in settings.disabled:
+        return model
+    graph, count = ifs_to_where.ifs_to_where(
+        model.graph, model.opset_imports, settings.branches_pay, CertainShapes(model, infer).shape
+    )
+    if not count:
+        return model
+    fired[ifs_to_where.NAME] += count
     return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
 
 
