@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = ("QLinear", "QGemm")
 GATHER = "Gather"
+POWER = "Pow"
 GROUP_ATTENTION = "GroupQueryAttention"
 EXPERTS = ("MoE", "QMoE")
 CONVOLUTIONS = ("Conv", "QLinearConv")
@@ -204,6 +205,10 @@ def _rewrite_for(
         written = split_rows(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
         definition = written
+    if kind == "CPU" and any(node.op_type == POWER for node in graph.nodes):
+        from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare
+
+        definition = flatten_powers(definition, graph)
     if kind == "CPU" and any(node.op_type in RECURRENT for node in graph.nodes):
         from eps.openvino.compile.default_activations import drop_default_activations  # noqa: PLC0415 - lazy: rare
 
