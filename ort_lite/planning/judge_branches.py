@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ort_lite.ep.interface import GraphView
@@ -34,21 +35,26 @@ def judge_branches(ep: ExecutionProvider, home: ExecutionProvider) -> BranchesPa
     if costs is None or at_home is None or costs.composes:
         return None
 
+    @lru_cache(maxsize=1)  # a graph may have many Ifs
+    def judge_others(graph: Graph) -> float | None:
+        """What all nodes but Ifs cost more than at home; None if `ep` does not take them."""
+        others = (i for i, node in enumerate(graph.nodes) if node.op_type != "If")
+        if not _takes(ep, graph, others):
+            return None
+        crossings = costs.crossing * (len(graph.inputs) + len(graph.outputs))
+        fixed = costs.launch + crossings + costs.compile / RUNS_PER_COMPILE
+        return _microseconds(graph, costs) + fixed - _microseconds(graph, at_home)
+
     def branches_pay(graph: Graph, index: int) -> bool:
         branches = tuple(graph.bodies(index).values())
         both = sum(_microseconds(branch, costs) for branch in branches)
         if both > costs.launch + CHOOSING:
             return False
         one = sum(_microseconds(branch, at_home) for branch in branches) * IF_BRANCH
-        here = _microseconds(graph, at_home) + one + CHOOSING_AT_HOME
-        crossings = costs.crossing * (len(graph.inputs) + len(graph.outputs))
-        fixed = costs.launch + crossings + costs.compile / RUNS_PER_COMPILE
-        if _microseconds(graph, costs) + both + fixed > here:
+        more = judge_others(graph)
+        if more is None or more + both > one + CHOOSING_AT_HOME:
             return False
-        others = (i for i, node in enumerate(graph.nodes) if node.op_type != "If")
-        return _takes(ep, graph, others) and all(
-            _takes(ep, branch, range(len(branch.nodes))) for branch in branches
-        )
+        return all(_takes(ep, branch, range(len(branch.nodes))) for branch in branches)
 
     return branches_pay
 

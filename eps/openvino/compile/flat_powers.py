@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 OPERATOR = "Pow"
+OLDEST_OPSET = 7
+"""Of ai.onnx from which on Pow broadcasts without attributes; Reshape has its shape as an input."""
 VECTOR = 16
 """Elements of the widest vector."""
 LEAST_ROWS = 16
@@ -36,6 +38,8 @@ def flatten_powers(definition: GraphDef, graph: Graph) -> GraphDef:
         definition: To be rewritten.
         graph: Has the shapes of its values, and its constants.
     """
+    if graph.opset_imports.get("", 1) < OLDEST_OPSET:
+        return definition
     writer = NodeWriter(definition, "power")
     for node in definition.nodes:
         shape = _short_rows(node, graph)
@@ -61,6 +65,6 @@ def _short_rows(node: Node, graph: Graph) -> tuple[int, ...] | None:
     if element_type_of(graph, node.inputs[0]) != DataType.FLOAT or not shape:
         return None
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
-    if len(sizes) < len(shape) or len(exponent.dims) > len(sizes):
+    if len(sizes) < len(shape) or not all(sizes) or len(exponent.dims) > len(sizes):
         return None
     return sizes if sizes[-1] < VECTOR and prod(sizes[:-1]) >= LEAST_ROWS else None

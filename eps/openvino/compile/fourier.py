@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.onnx_model import Attribute, AttributeType
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.support.fourier import CONVERTED_AXIS, OLDEST_WITH_AXIS_INPUT, find_axis
 from eps.openvino.support.node_facts import shape_of
@@ -37,7 +38,10 @@ def _write(node: Node, graph: Graph, writer: NodeWriter) -> None:
     is_swapped = by_input and axis is not None and axis != CONVERTED_AXIS
     attribute = node.attributes.get("onesided")
     is_onesided = bool(attribute and attribute.value)
-    if not is_swapped and not is_onesided:
+    attributes = dict(node.attributes)
+    if not by_input and axis is not None:  # a negative one is counted without the last dimension
+        attributes["axis"] = Attribute("axis", AttributeType.INT, axis)
+    if not is_swapped and not is_onesided and attributes == node.attributes:
         writer.nodes.append(node)
         return
     (output,), inputs = node.outputs, list(node.inputs)
@@ -46,7 +50,8 @@ def _write(node: Node, graph: Graph, writer: NodeWriter) -> None:
         inputs[0] = writer.add("Transpose", inputs[0], perm=tuple(order))
         length = inputs[1] if len(inputs) > 1 else ""
         inputs[1:] = [length, writer.integers(CONVERTED_AXIS, scalar=True)]
-    value = writer.add(OPERATOR, *inputs, output="", **node.attributes)
+    is_last = not is_onesided and not is_swapped
+    value = writer.add(OPERATOR, *inputs, output=output if is_last else "", **attributes)
     if is_onesided:
         shape = writer.integers(*(0 for _ in order[1:]), 2)
         value = writer.add("Reshape", value, shape, output="" if is_swapped else output)

@@ -1,7 +1,8 @@
 """Which DFT OpenVINO gets (ONNX DFT-17 and DFT-20), as of OpenVINO 2026.4.1.
 
-Its conversion takes axis 1 for any that DFT-20 has as an input, and of one-sided transforms the
-shape keeps the dimension of the real parts. eps/openvino/compile/fourier.py mends both.
+Its conversion takes axis 1 for any that DFT-20 has as an input, counts a negative one of DFT-17
+without the last dimension, and of one-sided transforms the shape keeps the dimension of the real
+parts. eps/openvino/compile/fourier.py mends all three.
 """
 
 from __future__ import annotations

@@ -52,8 +52,10 @@ def test_the_numbers_are_onnxruntimes(shape: tuple[int, ...], exponent: float) -
         (scaled(-0.7, "1, 40", "1, 40"), 0),
         (scaled(-0.7, "n, 40, 1, 1", "n, 40, 1, 2"), 0),
         (scaled(-0.7, "1, 4, 1, 1", "1, 4, 1, 2"), 0),
+        (scaled(-0.7, "4, 40, 0, 1", "4, 40, 0, 2"), 0),
+        (scaled(-0.7, "4, 40, 0", "4, 40, 0"), 0),
     ],
-    ids=["negative", "fraction", "square", "long-row", "free", "few"],
+    ids=["negative", "fraction", "square", "long-row", "free", "few", "empty", "empty-rows"],
 )
 def test_powers_of_short_rows_alone_are_flattened(model: bytes, count: int) -> None:
     with closing(loader.load(model, ort.SessionOptions())) as loaded:
