@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import weakref
 from ctypes import c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +76,61 @@ class Context:
         self._as_parameter_ = handle
 
 
+class PartStack:
+    """Sub-buffers of a buffer: the newest is freed first, whatever the order of their release.
+
+    In any other order NVIDIA's driver ends the process once kernels have used them (580.159).
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_made", "_released")
+
+    def __init__(self) -> None:
+        """Of a buffer without parts."""
+        self._lock = threading.Lock()
+        self._made: list[int] = []
+        self._released: set[int] = set()
+
+    @staticmethod
+    def of(whole: int) -> PartStack:
+        """The one of the buffer with this handle, which may have several owners."""
+        with _stacks_lock:
+            return _stacks.setdefault(whole, PartStack())
+
+    def make(self, whole: Buffer, region: Region) -> c_void_p:
+        """Handle of a new part.
+
+        Raises:
+            OpenCLError: The driver makes none.
+        """
+        with self._lock:
+            arguments = whole, 0, CL_BUFFER_CREATE_TYPE_REGION, region
+            handle = create(api().clCreateSubBuffer, *arguments)
+            self._made.append(handle.value or 0)
+        self._free_newest()
+        return handle
+
+    def release(self, handle: c_void_p) -> None:
+        """Free a part, or leave that to the release of the newer ones."""
+        self._released.add(handle.value or 0)
+        self._free_newest()
+
+    def _free_newest(self) -> None:
+        """Where another thread does, or this one further up, it goes on with what is new here."""
+        made, released = self._made, self._released
+        while made and made[-1] in released and self._lock.acquire(blocking=False):
+            try:
+                while made and made[-1] in released:
+                    newest = made.pop()
+                    released.discard(newest)
+                    api().clReleaseMemObject(newest)
+            finally:
+                self._lock.release()
+
+
+_stacks: weakref.WeakValueDictionary[int, PartStack] = weakref.WeakValueDictionary()
+_stacks_lock = threading.Lock()
+
+
 class Buffer(Owned):
     """An OpenCL buffer or sub-buffer."""
 
@@ -126,9 +183,8 @@ class Buffer(Owned):
         Raises:
             OpenCLError: They lie outside, or not where the device takes parts.
         """
-        region = Region(offset, size)
-        handle = create(api().clCreateSubBuffer, self, 0, CL_BUFFER_CREATE_TYPE_REGION, region)
-        return Buffer(handle, api().clReleaseMemObject, self)
+        stack = PartStack.of(self.handle)
+        return Buffer(stack.make(self, Region(offset, size)), stack.release, self)
 
 
 class Event(Owned):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.objects import Buffer, Context, Event, Queue
 
+    Place = tuple[int, int]
+    """Offset and size of a part, in bytes."""
+
     class ArenaUser(Protocol):
         """A program with values in the arena; called by the thread whose turn it is."""
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
             """Let go of the memory."""
             ...
 
+
+MOST_PARTS = 1 << 14
+"""Parts of an arena, of the programs that are there and of some before them."""
 
 _arenas: weakref.WeakValueDictionary[int, SharedArena] = weakref.WeakValueDictionary()
 _making = threading.Lock()
@@ -58,6 +64,7 @@ class SharedArena:
         self._lock = threading.Lock()
         self._sizes: weakref.WeakKeyDictionary[ArenaUser, int] = weakref.WeakKeyDictionary()
         self._buffer: Buffer | None = None
+        self._parts: dict[Place, Buffer] = {}
         self._size = 0
         self._last: Event | None = None
 
@@ -118,17 +125,33 @@ class SharedArena:
                     self._last = mark(queue)
                     queue.flush()
 
+    def part(self, offset: int, size: int) -> Buffer:
+        """A part of the memory, for the user whose turn it is, until `leave_arena`.
+
+        Parts outlive the programs that ask for them: these come and go in any order, and a part
+        is freed only when all newer ones are (`PartStack`).
+
+        Raises:
+            OpenCLError: The driver makes none.
+        """
+        assert self._buffer is not None, "a turn has memory"
+        place = offset, size
+        part = self._parts.get(place)
+        if part is None:
+            part = self._parts[place] = self._buffer.part(offset, size)
+        return part
+
     def _largest(self) -> int:
         return max(self._sizes.values(), default=0)
 
     def _fit(self) -> None:
-        """Allocate what the largest program needs, instead of too little.
+        """Allocate what the largest program needs, instead of too little or of too many parts.
 
         The memory before is freed first, since its content is not needed, so that both need
         not fit on the device.
         """
         size = self._largest()
-        if self._size >= size:
+        if self._size >= size and len(self._parts) < MOST_PARTS:
             return
         self._discard()
         with opencl_errors(f"allocating {size} bytes for the values inside models"):
@@ -143,6 +166,9 @@ class SharedArena:
             self._last = None
         for user in list(self._sizes):
             user.leave_arena()
+        for part in self._parts.values():
+            part.release()
+        self._parts.clear()
         buffer, self._buffer, self._size = self._buffer, None, 0
         if buffer is not None:
             buffer.release()

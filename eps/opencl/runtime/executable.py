@@ -170,9 +170,11 @@ class Executable:
         return Launch(self._queue, programs[part], ENTRY, arguments, size)
 
     def _part(self, place: ArenaSpan) -> Buffer:
+        buffer, offset = self._locate(place.offset)
+        if self._shared is not None and buffer is self._shared_buffer:
+            return self._shared.part(offset, place.size)
         part = self._parts.get(place)
         if part is None:
-            buffer, offset = self._locate(place.offset)
             part = self._parts[place] = buffer.part(offset, place.size)
         return part
 
@@ -203,8 +205,6 @@ class Executable:
     def leave_arena(self) -> None:
         """See ArenaUser."""
         self._shared_buffer = None
-        for place in [one for one in self._parts if one.offset >= self._own_bytes]:
-            self._parts.pop(place).release()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Compute the outputs.
