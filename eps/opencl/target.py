@@ -64,6 +64,8 @@ class Target:
             compiler accepts; "" for a device without it.
         one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
         builds_at_once: Number of processes that the driver's compiler may run in for one program.
+        asks_for_exact_division: Whether its compiler rounds quotients and square roots correctly
+            only with an option, and has it.
         groups: Work-groups that kernels are made for; None if each work-item works alone.
     """
 
@@ -83,6 +85,7 @@ class Target:
     half: bool = False
     units: int = 1
     winograd: bool = False
+    asks_for_exact_division: bool = False
     groups: Groups | None = None
     custom: CustomKernels | None = None
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)

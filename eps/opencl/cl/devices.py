@@ -139,6 +139,12 @@ class Device(_Queried):
         return self._number(cl.CL_DEVICE_LOCAL_MEM_SIZE)
 
     @property
+    def divides_exactly_on_request(self) -> bool:
+        """Whether -cl-fp32-correctly-rounded-divide-sqrt is an option of its compiler."""
+        config = self._number(cl.CL_DEVICE_SINGLE_FP_CONFIG)
+        return bool(config & cl.CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
+
+    @property
     def native_vector_width_float(self) -> int:
         """Floats in a vector register; 0 if the device reports none."""
         return self._number(cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 BUILD_OPTIONS = "-cl-mad-enable -w"
+EXACT_DIVISION = " -cl-fp32-correctly-rounded-divide-sqrt"
+"""Without it a GPU may get the last bits of quotients and square roots wrong, and what it quantises
+off by one (OpenCL C, "Relative Error as ULPs")."""
 """No warnings: PoCL writes to stderr of each vector that is longer than a register."""
 MAX_ELEMENTS = (1 << 31) - (1 << 21)
 """Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
@@ -83,7 +86,7 @@ def compile_partition(
     }
     return ProgramSpec(
         source=emitted.source,
-        options=BUILD_OPTIONS,
+        options=build_options(target),
         calls=tuple(
             _call(k, n, plan, constants) for k, n in zip(kernels, emitted.names, strict=True)
         ),
@@ -104,6 +107,11 @@ def compile_partition(
             if k.problem is not None and k.problem in target.tuned
         },
     )
+
+
+def build_options(target: Target) -> str:
+    """Options of the driver's compiler."""
+    return BUILD_OPTIONS + (EXACT_DIVISION if target.asks_for_exact_division else "")
 
 
 def _call(

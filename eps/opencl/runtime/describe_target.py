@@ -85,6 +85,7 @@ def _cpu_target(listed: ListedDevice) -> Target:
         quad_sums=quad_sums_of(listed, cpu_flags()) if has_avx2 else "",
         one_entry=on_cpu and not pocl,
         builds_at_once=_usable_cores() if on_cpu and not pocl else 1,
+        asks_for_exact_division=listed.kind == "GPU" and device.divides_exactly_on_request,
     )
 
 

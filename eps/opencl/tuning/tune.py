@@ -10,7 +10,7 @@ from eps.opencl.cl.objects import Buffer, Queue
 from eps.opencl.compile.codegen.emit import emit_program
 from eps.opencl.compile.codegen.generate import generate_kernels
 from eps.opencl.compile.codegen.tiling import choose_tiling, rank_tiles
-from eps.opencl.compile.compile_partition import BUILD_OPTIONS, schedule_partition
+from eps.opencl.compile.compile_partition import build_options, schedule_partition
 from eps.opencl.compile.memory_plan import nbytes
 from eps.opencl.compile.tilings import Tiling
 from eps.opencl.runtime.launch import Launch
@@ -152,7 +152,7 @@ def time_kernels(
         EPFail: The driver refuses the program, or has not the memory.
     """
     emitted = emit_program(kernels, target)
-    program = build(context, emitted.source, BUILD_OPTIONS)
+    program = build(context, emitted.source, build_options(target))
     with opencl_errors("timing kernels"):
         queue = Queue(context, profiling=True)
         memory = _Memory(context, queue, kernels)

@@ -17,6 +17,7 @@ ENUMS = {
     "CL_DEVICE_": ("device_info", ""),
     "CL_DRIVER_": ("device_info", "DRIVER_"),
     "CL_LOCAL": ("device_local_mem_type", "LOCAL"),
+    "CL_FP_": ("device_fp_config", ""),
     "CL_CONTEXT_": ("context_info", ""),
     "CL_QUEUE_CONTEXT": ("command_queue_info", "CONTEXT"),
     "CL_QUEUE_DEVICE": ("command_queue_info", "DEVICE"),

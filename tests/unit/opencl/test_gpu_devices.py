@@ -18,6 +18,7 @@ from eps.opencl.compile.codegen.group_tiling import (
     rank_group_tiles,
     splits_of,
 )
+from eps.opencl.compile.compile_partition import build_options
 from eps.opencl.compile.tilings import Problem
 from eps.opencl.program_spec import weight_of
 from eps.opencl.runtime.describe_target import describe_target
@@ -70,10 +71,12 @@ def device(
     local_type: int = 1,
     kind: int = CL_DEVICE_TYPE_GPU,
     extensions: str = "",
+    fp_config: int = 0x3F,
     more: Mapping[int, bytes] | None = None,
 ) -> ListedDevice:
     """A device on OpenCL 3.0 with 1,024 bits of alignment."""
     told = {
+        0x101B: number(fp_config),
         0x1000: number(kind), 0x1002: number(units), 0x1004: number(group),
         0x1005: number(group) * 3, 0x1019: number(1024), 0x1022: number(local_type),
         0x1023: number(local), 0x102B: name.encode(), 0x102C: b"A vendor", 0x102D: b"1.0",
@@ -82,7 +85,7 @@ def device(
     return ListedDevice("0.0", ToldPlatform("A platform"), ToldDevice(told))
 
 
-H200 = device("NVIDIA H200", 132, 1024, 48 << 10)
+H200 = device("NVIDIA H200", 132, 1024, 48 << 10, fp_config=0xBF)
 SHEETS = {
     "NVIDIA": (H200, Groups(size=256, units=132, local=48 << 10)),
     "AMD": (device("gfx942", 304, 256, 64 << 10), Groups(size=256, units=304, local=64 << 10)),
@@ -105,6 +108,17 @@ def test_a_gpu_gets_work_groups_by_its_own_numbers(name: str) -> None:
     assert target.shares == (groups.local > 0)
     assert not target.winograd
     assert not target.prefetches
+
+
+def test_a_gpu_is_asked_for_exact_divisions_where_it_can_be() -> None:
+    """Quotients of NVIDIA's default are off by one step in three of ten; it has the option."""
+    asked = describe_target(H200)
+    assert asked.asks_for_exact_division
+    assert "-cl-fp32-correctly-rounded-divide-sqrt" in build_options(asked).split()
+    other = describe_target(SHEETS["AMD"][0])
+    assert not other.asks_for_exact_division
+    assert "-cl-fp32-correctly-rounded-divide-sqrt" not in build_options(other).split()
+    assert describe_target(H200, "cpu").asks_for_exact_division
 
 
 def test_a_cpu_gets_none_but_where_they_are_asked_for() -> None:
