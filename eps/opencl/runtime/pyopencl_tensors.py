@@ -23,6 +23,8 @@ from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import BindingError, EPFail, LentMemory
 
 CL_MISALIGNED_SUB_BUFFER_OFFSET = -13
+ALIGNMENT = 16
+"""In bytes: kernels read four floats at once."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +110,8 @@ def adopt(data: Any, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -
             )
         base, start = origin_of_buffer(source.int_ptr)
         origin = base, start + offset
+        if origin[1] % ALIGNMENT:  # NVIDIA's driver makes such a part, and ends the context later
+            raise _misalignment_error(origin[1])
         tensor = ForeignTensor(memory, tuple(shape), dtype, data, origin)
         if offset:  # a part of a part cannot be made
             whole = keep_buffer(base, data)
@@ -129,10 +133,14 @@ def _part_of(whole: Buffer, offset: int, size: int) -> Buffer:
     except OpenCLError as exc:
         if exc.status != CL_MISALIGNED_SUB_BUFFER_OFFSET:
             raise
-        raise BindingError(
-            f"the array begins at byte {offset} of its buffer, and the device takes parts of "
-            "buffers at coarser steps only (CL_DEVICE_MEM_BASE_ADDR_ALIGN): pass array.copy()"
-        ) from exc
+        raise _misalignment_error(offset) from exc
+
+
+def _misalignment_error(offset: int) -> BindingError:
+    return BindingError(
+        f"the array begins at byte {offset} of its buffer, and the device takes parts of "
+        "buffers at coarser steps only (CL_DEVICE_MEM_BASE_ADDR_ALIGN): pass array.copy()"
+    )
 
 
 def _memory_of(buffer: int) -> OpenCLMemory:
