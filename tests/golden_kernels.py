@@ -284,6 +284,19 @@ CASES = {
             domain="com.microsoft",
         )
     ),
+    "group_attention_groups": Case(
+        _node(
+            *("GroupQueryAttention", _zeros(1, 6, 64), None, None, _zeros(1, 1, 24, 16)),
+            *(_zeros(1, 1, 24, 16), np.zeros(1, np.int32), np.int32(24)),
+            fixed=(6,),
+            outputs=3,
+            num_heads=2,
+            kv_num_heads=1,
+            local_window_size=9,
+            domain="com.microsoft",
+        ),
+        GPU,
+    ),
     "group_attention_half": Case(
         _node(
             *("GroupQueryAttention", np.zeros((1, 1, 64), np.float16), None, None),

@@ -274,7 +274,7 @@ class _Writer:
             sums, begin = (kind, begin) if self._quads else ("short16", f"as_short16({begin})")
             code.add(f"const {sums} begin{r} = {begin};")
             at = f"(m + {r}) * {self._words * 2} + ({part}) * {self._part // EACH * 2}"
-            code.add(f"const int* x{r} = bytes + {at};")
+            code.add(f"__private const int* x{r} = bytes + {at};")
             code.add(*(f"{sums} a{r}_{v} = begin{r};" for v in vectors))
         for i in range(self._part // EACH):
             code.open("")

@@ -1,6 +1,6 @@
 """Products with weights of 4 or 8 bits, which are quantised by blocks: MatMulNBits.
 
-For few rows a work-item keeps a vector of sums for each vector of a panel. For many, on CPUs, it
+On CPUs. For few rows a work-item keeps a vector of sums for each vector of a panel. For many it
 writes some of the depth of two panels as floats to private memory, and multiplies all rows by them.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.block_dot import block_dot_kernel, takes_bytes
+from eps.opencl.compile.codegen.block_groups import GroupWriter
 from eps.opencl.compile.codegen.block_panels import PANELS, PanelWriter
 from eps.opencl.compile.codegen.block_result import BlockResult
 from eps.opencl.compile.codegen.kernel import Kernel, floats, load, share_evenly, store
@@ -16,7 +17,6 @@ from eps.opencl.compile.codegen.pack_blocks import choose_sizes, pack_weights
 from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.decoder_op import BlockMatMul
-from eps.opencl.compile.expression import vector_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 4
 """Rows up to which unpacking for each of them costs less than keeping floats."""
-GROUP_ROWS = 8
-"""Rows of an item's tile where items work in groups."""
 LABEL = "weights{}bit_"
 """Label of such a kernel."""
 
@@ -41,13 +39,14 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     sizes = choose_sizes(op, (rows, depth, width), target)
     if takes_bytes(op, sizes, target):
         return block_dot_kernel(op, step, sizes, target)
-    writer = _Writer(sizes, op, step, target)
+    writer: GroupWriter | _Writer
     if target.groups is not None:
-        spread = writer.write_for_groups()
-    elif rows <= FEW_ROWS or sizes.overlaps:  # panels that overlap may not add to their results
-        spread = writer.write_few_rows()
+        writer = GroupWriter(sizes, op, step, target)
+        spread = writer.write()
     else:
-        spread = writer.write_many_rows()
+        writer = _Writer(sizes, op, step, target)
+        few = rows <= FEW_ROWS or sizes.overlaps  # panels that overlap may not add to their results
+        spread = writer.write_few_rows() if few else writer.write_many_rows()
     finishing = (view.buffer for view in step.inputs[op.operands :])
     packed = pack_weights(step, sizes, op.operands)
     operands = (step.inputs[0].buffer, *packed, *finishing, step.output.buffer)
@@ -83,41 +82,6 @@ class _Writer(PanelWriter):
         code.close(2)
         return spread
 
-    def write_for_groups(self) -> tuple[int, int]:
-        """Each item a vector of columns of a tile of rows; adjacent items have adjacent vectors."""
-        code, s = self.code, self.sizes
-        rows = min(GROUP_ROWS, s.rows)
-        tiles = -(-s.rows // rows)
-        spread = open_units(code, tiles * s.panels * s.vectors, 1, self._target, "unit")
-        code.add(f"const int u = unit / {s.vectors} % {s.panels}, v = unit % {s.vectors};")
-        code.add(f"const int tile = unit / {s.vectors * s.panels};")
-        code.add(f"const int m0 = min(tile * {rows}, {s.rows - rows});")
-        self.write_panel_pointers(f"v * {s.vector}")
-        self.declare("t", rows, 1)
-        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
-        self.declare("a", rows, 1)
-        code.add(f"float {', '.join(f'sum{r} = 0.0f' for r in range(rows))};")
-        code.add(f"const int end = min({s.block}, {s.depth} - b * {s.block});")
-        code.open(f"for (int i = 0; i < {s.words}; ++i)")
-        kind = vector_type("int32", s.vector)
-        code.add(f"const {kind} held = {load('w', '0', 1, s.vector, 'int32')};")
-        code.add(f"w += {s.panel};")
-        code.open(f"for (int j = 0; j < {s.each} && i * {s.each} + j < end; ++j)")
-        code.add(f"const {kind} q = (held >> (j * {s.bits})) & {(1 << s.bits) - 1};")
-        code.add(f"const int k = b * {s.block} + i * {s.each} + j;")
-        code.add(f"const {floats(s.vector)} f = {self.convert('q')};")
-        for r in range(rows):
-            code.add(f"const float x{r} = p0[{self._x} + (m0 + {r}) * {s.depth} + k];")
-            code.add(f"sum{r} += x{r}; a{r}_0 += x{r} * f;")
-        code.close(2)
-        self.write_block_end(rows, lambda r: f"sum{r}", 1)
-        code.close()
-        for r in range(rows):
-            place = (f"m0 + {r}", f"n0 + v * {s.vector}")
-            self.result.store(code, place, s.vector, f"t{r}_0")
-        code.close()
-        return spread
-
     def write_many_rows(self) -> tuple[int, int]:
         """Some panels: part of their depth as floats, and a tile of rows of sums at a time."""
         code, s = self.code, self.sizes
@@ -148,7 +112,7 @@ class _Writer(PanelWriter):
         for r in range(count):
             code.add(f"__global const float* x{r} = p0 + {self._x} + (m + {r}) * {s.depth} + k0;")
         code.open(f"for (int strip = 0; strip < count * {strips}; ++strip)")
-        code.add(f"const float* fs = f + strip * {depth * columns};")
+        code.add(f"__private const float* fs = f + strip * {depth * columns};")
         column = f"unit * {panels * s.panel} + strip * {columns}"
         at = f"{self.result.offset} + m * {s.width} + {column}"
         code.add(f"__global float* y = {self.result.pointer} + {at};")

@@ -83,7 +83,7 @@ class PanelWriter:
         code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
         self.declare("a", 1)
         code.open(f"for (int i = 0; i < {s.words}; ++i)")
-        code.add(f"const float* xi = x + b * {s.block} + i * {s.each};")
+        code.add(f"__private const float* xi = x + b * {s.block} + i * {s.each};")
         code.add(*(fetch_ahead("w", 0, s.panel) if fetches else []))
         self.write_words()
         code.close()
@@ -114,7 +114,7 @@ class PanelWriter:
             code.add(f"const {kind} zero{v} = {self._zero(v)};")
         code.open(f"for (int i = 0; i < {s.words}; ++i)")
         at = f"p * {depth * s.panel} + (c * {s.block} + i * {s.each}) * {columns}"
-        code.add(f"float* to = f + {at};")
+        code.add(f"__private float* to = f + {at};")
         for v in range(s.vectors):
             self._load_word(v)
             first = v // s.strip * depth * columns + v % s.strip * s.vector

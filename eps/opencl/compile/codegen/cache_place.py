@@ -35,10 +35,20 @@ def write_start(code: Code, place: CachePlace, step: PlacedOp, batch: str, room:
 
 
 def write_rotated(
-    code: Code, place: CachePlace, step: PlacedOp, size: int, position: str, scale: str
+    code: Code,
+    place: CachePlace,
+    step: PlacedOp,
+    size: int,
+    turn: tuple[str, str],
+    items: tuple[str, int] = ("0", 1),
 ) -> None:
-    """to [size] = from [size] times `scale`, pairs turned by the angles of a position."""
-    turned = 0
+    """to [size] = from [size] times a scale, pairs turned by the angles of a position.
+
+    `turn` is the position and the scale, `items` the index of a work-item among so many that share
+    the work.
+    """
+    turned, (position, scale), (first_item, count) = 0, turn, items
+    after = "++i" if count == 1 else f"i += {count}"
     if place.cos:
         rows, half = step.inputs[place.cos].shape
         turned = 2 * half
@@ -48,10 +58,11 @@ def write_rotated(
         ]
         code.add(f"const int at = min({position}, {rows - 1}) * {half};")
         first, second = ("2 * i", "2 * i + 1") if place.interleaved else ("i", f"i + {half}")
-        code.open(f"for (int i = 0; i < {half}; ++i)")
+        code.open(f"for (int i = {first_item}; i < {half}; {after})")
         code.add(f"const float a = from[{first}] * {scale}, b = from[{second}] * {scale};")
         code.add(f"const float c = {tables[0]}, s = {tables[1]};")
         code.add(f"to[{first}] = a * c - b * s;", f"to[{second}] = a * s + b * c;")
         code.close()
     if turned < size:
-        code.add(f"for (int i = {turned}; i < {size}; ++i) to[i] = from[i] * {scale};")
+        begin = str(turned) if count == 1 else offset_of([(first_item, 1)], turned)
+        code.add(f"for (int i = {begin}; i < {size}; {after}) to[i] = from[i] * {scale};")

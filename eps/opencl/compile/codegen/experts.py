@@ -248,7 +248,7 @@ class _Writer(PanelWriter):
             code.add(f"const int row{r} = rows[min(m + {r}, end - 1)];")
             code.add(f"__global const float* x{r} = {self._row(f'row{r}')} + k0;")
         code.open(f"for (int strip = 0; strip < count * {strips}; ++strip)")
-        code.add(f"const float* fs = f + strip * {depth * columns};")
+        code.add(f"__private const float* fs = f + strip * {depth * columns};")
         code.add(f"const int column = group * {panels * s.panel} + strip * {columns};")
         for r in range(count):
             at = f"{self._step.output.offset} + row{r} * {s.width} + column"

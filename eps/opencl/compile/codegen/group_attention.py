@@ -26,6 +26,10 @@ from eps.opencl.compile.codegen.prompt_attention import (
     prompt_attention_kernel,
     takes_prompts,
 )
+from eps.opencl.compile.codegen.shared_attention import (
+    shared_attention_kernel,
+    takes_groups,
+)
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.decoder_op import CacheAppend, GroupAttention
 from eps.opencl.compile.element_types import HALF
@@ -71,7 +75,7 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     code.add(f"__global const float* from = p0 + {at};")
     if row != "to":
         code.add(f"float to[{size}];")
-    write_rotated(code, op.place, step, size, t, "1.0f")
+    write_rotated(code, op.place, step, size, (t, "1.0f"))
     if row != "to":
         _write_row(code, y.buffer, size, vector, lambda at: load("to", at, 1, vector))
     code.close()
@@ -103,9 +107,11 @@ def _write_row(
 
 
 def group_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) -> Kernel:
-    """A unit of work is one query of one head; prompts have a kernel of their own."""
+    """A unit of work is a query of a head; prompts and work-groups have kernels of their own."""
     if takes_prompts(op, step, target):
         return prompt_attention_kernel(op, step, target)
+    if takes_groups(step, target):
+        return shared_attention_kernel(op, step, target)
     q, keys, y = step.inputs[0], step.inputs[1], step.output
     batch, groups, room, size = keys.shape
     heads, new = q.shape[2] // size, op.place.new
@@ -118,7 +124,7 @@ def group_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) -
     code.add(f"const int own = before + {s};")
     row = offset_of([(b, q.strides[0]), (s, q.strides[1]), (n, size)], q.offset)
     code.add(f"__global const float* from = p0 + {row};", f"float to[{size}];")
-    write_rotated(code, op.place, step, size, "own", f"{op.scale!r}f")
+    write_rotated(code, op.place, step, size, ("own", f"{op.scale!r}f"))
     cache = offset_of([(b, keys.strides[0]), (f"({n} / {heads // groups})", keys.strides[1])], 0)
     for index, name in ((1, "k"), (2, "v")):
         code.add(

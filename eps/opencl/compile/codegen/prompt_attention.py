@@ -142,7 +142,8 @@ class _Writer:
         row = offset_of([(b, q.strides[0]), ("(s0 + p)", q.strides[1]), ("n", t.size)], q.offset)
         code.add(f"__global const float* from = p0 + {row};", f"float to[{t.size}];")
         code.add(f"const int row = h * {t.positions} + p, at_row = before + s0 + p;")
-        write_rotated(code, self._op.place, self._step, t.size, "at_row", f"{self._op.scale!r}f")
+        turn = "at_row", f"{self._op.scale!r}f"
+        write_rotated(code, self._op.place, self._step, t.size, turn)
         code.add(f"for (int i = 0; i < {t.size}; ++i) queries[i * {t.rows} + row] = to[i];")
         code.add(f"for (int i = 0; i < {t.size}; ++i) sums[row * {t.size} + i] = 0.0f;")
         first, total = "-INFINITY", "0.0f"
@@ -185,13 +186,13 @@ class _Writer:
         code.open(f"for (int i = 0; i < count; i += {t.tile})")
         for r in range(t.tile):
             row, last = (f"i + {r}", "count - 1") if self._is_half else (f"t0 + i + {r}", "end - 1")
-            place, block = ("const float*", "keys") if self._is_half else (GLOBAL, "k")
+            place, block = ("__private const float*", "keys") if self._is_half else (GLOBAL, "k")
             code.add(f"{place} k{r} = {block} + min({row}, {last}) * {t.size};")
         code.open(f"for (int row = 0; row < {t.rows}; row += {width * t.vector})")
         places = [(r, v) for r in range(t.tile) for v in range(width)]
         code.add(f"{kind} {', '.join(f'a{r}_{v} = ({kind})(0.0f)' for r, v in places)};")
         code.open(f"for (int d = 0; d < {t.size}; ++d)")
-        code.add(f"const float* qd = queries + d * {t.rows} + row;")
+        code.add(f"__private const float* qd = queries + d * {t.rows} + row;")
         for v in range(width):
             code.add(f"const {kind} q{v} = {load('qd', str(v * t.vector), 1, t.vector)};")
         for r in range(t.tile):
@@ -212,7 +213,7 @@ class _Writer:
         code.add(f"const {kind} before_top = {load('top', 'row', 1, t.vector)};")
         code.add(f"{kind} most = before_top;")
         code.open("for (int i = 0; i < count; ++i)")
-        code.add(f"float* at = scores + i * {t.rows} + row;")
+        code.add(f"__private float* at = scores + i * {t.rows} + row;")
         score = load("at", "0", 1, t.vector)
         if op.softcap:
             score = f"{op.softcap!r}f * ol_tanh({score} * {1 / op.softcap!r}f)"
@@ -227,7 +228,7 @@ class _Writer:
         code.add(f"const {kind} fade = ol_exp(before_top - most);")
         code.add(f"{kind} sum = {load('total', 'row', 1, t.vector)} * fade;")
         code.open("for (int i = 0; i < count; ++i)")
-        code.add(f"float* at = scores + i * {t.rows} + row;")
+        code.add(f"__private float* at = scores + i * {t.rows} + row;")
         code.add(f"const {kind} e = ol_exp({load('at', '0', 1, t.vector)} - most);", "sum += e;")
         code.add(*store("at", "0", 1, t.vector, "e"))
         code.close()
@@ -255,10 +256,10 @@ class _Writer:
             code.add(f"{kind} a{r}_{v} = {held} * fades[row + {r}];")
         code.open("for (int i = 0; i < count; ++i)")
         if self._is_half:
-            code.add(f"const float* value = values + i * {t.size} + d;")
+            code.add(f"__private const float* value = values + i * {t.size} + d;")
         else:
             code.add(f"{GLOBAL} value = v + (t0 + i) * {t.size} + d;")
-        code.add(f"const float* e = scores + i * {t.rows} + row;")
+        code.add(f"__private const float* e = scores + i * {t.rows} + row;")
         for v in range(width):
             code.add(f"const {kind} v{v} = {load('value', str(v * t.vector), 1, t.vector)};")
         for r in range(count):

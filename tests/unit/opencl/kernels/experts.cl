@@ -3,9 +3,9 @@
 // launch 0: topindices_db5092eb88b3(arena[0, +8], arena[384, +8]), 1 work-items in groups of 1
 // launch 1: gatherelements_1b465badab4c(arena[0, +8], arena[384, +8], arena[128, +4]), 1 work-items in groups of 1
 // launch 2: softmax_b9edecec8e56(arena[128, +4], arena[512, +4]), 1 work-items in groups of 1
-// launch 3: weights4bit_experts_cacda299b091(arena[256, +128], weight 0, weight 1, weight 2, arena[384, +8], arena[0, +256]), 1 work-items in groups of 1
+// launch 3: weights4bit_experts_ab48569cf673(arena[256, +128], weight 0, weight 1, weight 2, arena[384, +8], arena[0, +256]), 1 work-items in groups of 1
 // launch 4: pointwise_349f8e547843(arena[0, +256], arena[0, +256], arena[256, +128]), 1 work-items in groups of 1
-// launch 5: weights4bit_experts_6f094f42a872(arena[256, +128], weight 1, weight 2, arena[384, +8], arena[0, +128]), 1 work-items in groups of 1
+// launch 5: weights4bit_experts_e3de31e2ff12(arena[256, +128], weight 1, weight 2, arena[384, +8], arena[0, +128]), 1 work-items in groups of 1
 // launch 6: pointwise_95c360b30710(arena[0, +128], arena[512, +4], arena[128, +128]), 1 work-items in groups of 1
 // launch 7: reduce_b74c1e5a5182(arena[128, +128], arena[0, +128]), 1 work-items in groups of 1
 
@@ -76,7 +76,7 @@ __kernel void softmax_b9edecec8e56(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_experts_cacda299b091(
+__kernel void weights4bit_experts_ab48569cf673(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -121,7 +121,7 @@ __kernel void weights4bit_experts_cacda299b091(
     for (int b = 0; b < 2; ++b) {
       float8 a0_0 = (float8)(0.0f), a0_1 = (float8)(0.0f), a0_2 = (float8)(0.0f), a0_3 = (float8)(0.0f);
       for (int i = 0; i < 2; ++i) {
-        const float* xi = x + b * 16 + i * 8;
+        __private const float* xi = x + b * 16 + i * 8;
         const int8 w0 = vload8(0, w + 0);
         const int8 w1 = vload8(0, w + 8);
         const int8 w2 = vload8(0, w + 16);
@@ -206,7 +206,7 @@ __kernel void pointwise_349f8e547843(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_experts_6f094f42a872(
+__kernel void weights4bit_experts_e3de31e2ff12(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -250,7 +250,7 @@ __kernel void weights4bit_experts_6f094f42a872(
     for (int b = 0; b < 2; ++b) {
       float8 a0_0 = (float8)(0.0f), a0_1 = (float8)(0.0f), a0_2 = (float8)(0.0f), a0_3 = (float8)(0.0f);
       for (int i = 0; i < 2; ++i) {
-        const float* xi = x + b * 16 + i * 8;
+        __private const float* xi = x + b * 16 + i * 8;
         const int8 w0 = vload8(0, w + 0);
         const int8 w1 = vload8(0, w + 8);
         const int8 w2 = vload8(0, w + 16);

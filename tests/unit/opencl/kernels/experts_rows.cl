@@ -4,10 +4,10 @@
 // launch 1: gatherelements_553ce9e3bee6(arena[0, +40], arena[1920, +40], arena[128, +20]), 1 work-items in groups of 1
 // launch 2: softmax_e1b77793519f(arena[128, +20], arena[2176, +20]), 1 work-items in groups of 1
 // launch 3: expert_rows_60adc7e34417(arena[1920, +40], arena[2048, +32]), 1 work-items in groups of 1
-// launch 4: weights4bit_experts_b7978c34fdf5(arena[1280, +640], weight 0, weight 1, weight 2, arena[2048, +32], arena[0, +1280]), 2 work-items in groups of 1
+// launch 4: weights4bit_experts_02a123a46ae1(arena[1280, +640], weight 0, weight 1, weight 2, arena[2048, +32], arena[0, +1280]), 2 work-items in groups of 1
 // launch 5: pointwise_642df4bcf469(arena[0, +1280], arena[0, +1280], arena[1280, +640]), 1 work-items in groups of 1
 // launch 6: expert_rows_60adc7e34417(arena[1920, +40], arena[640, +32]), 1 work-items in groups of 1
-// launch 7: weights4bit_experts_2746112715e7(arena[1280, +640], weight 1, weight 2, arena[640, +32], arena[0, +640]), 2 work-items in groups of 1
+// launch 7: weights4bit_experts_9bc970362c3d(arena[1280, +640], weight 1, weight 2, arena[640, +32], arena[0, +640]), 2 work-items in groups of 1
 // launch 8: pointwise_8cb9b8797176(arena[0, +640], arena[2176, +20], arena[640, +640]), 1 work-items in groups of 1
 // launch 9: reduce_fc80a8912cc3(arena[640, +640], arena[0, +640]), 1 work-items in groups of 1
 
@@ -108,7 +108,7 @@ __kernel void expert_rows_60adc7e34417(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_experts_b7978c34fdf5(
+__kernel void weights4bit_experts_02a123a46ae1(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -141,7 +141,7 @@ __kernel void weights4bit_experts_b7978c34fdf5(
         const float8 scale3 = vload8(0, scales + b * 32 + 24);
         const float8 zero3 = (float8)(8.0f);
         for (int i = 0; i < 2; ++i) {
-          float* to = f + p * 1024 + (c * 16 + i * 8) * 16;
+          __private float* to = f + p * 1024 + (c * 16 + i * 8) * 16;
           const int8 w0 = vload8(0, w + 0);
           vstore8((convert_float8(((w0 >> 0) & 15)) - zero0) * scale0, 0, to + 0);
           vstore8((convert_float8(((w0 >> 4) & 15)) - zero0) * scale0, 0, to + 16);
@@ -195,7 +195,7 @@ __kernel void weights4bit_experts_b7978c34fdf5(
       const int row4 = rows[min(m + 4, end - 1)];
       __global const float* x4 = p0 + 0 + row4 * 32 + k0;
       for (int strip = 0; strip < count * 2; ++strip) {
-        const float* fs = f + strip * 512;
+        __private const float* fs = f + strip * 512;
         const int column = group * 64 + strip * 16;
         __global float* y0 = p5 + 0 + row0 * 64 + column;
         __global float* y1 = p5 + 0 + row1 * 64 + column;
@@ -306,7 +306,7 @@ __kernel void weights4bit_experts_b7978c34fdf5(
       const int row3 = rows[min(m + 3, end - 1)];
       __global const float* x3 = p0 + 0 + row3 * 32 + k0;
       for (int strip = 0; strip < count * 2; ++strip) {
-        const float* fs = f + strip * 512;
+        __private const float* fs = f + strip * 512;
         const int column = group * 64 + strip * 16;
         __global float* y0 = p5 + 0 + row0 * 64 + column;
         __global float* y1 = p5 + 0 + row1 * 64 + column;
@@ -421,7 +421,7 @@ __kernel void pointwise_642df4bcf469(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_experts_2746112715e7(
+__kernel void weights4bit_experts_9bc970362c3d(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -453,7 +453,7 @@ __kernel void weights4bit_experts_2746112715e7(
         const float8 scale3 = vload8(0, scales + b * 32 + 24);
         const float8 zero3 = (float8)(8.0f);
         for (int i = 0; i < 2; ++i) {
-          float* to = f + p * 1024 + (c * 16 + i * 8) * 16;
+          __private float* to = f + p * 1024 + (c * 16 + i * 8) * 16;
           const int8 w0 = vload8(0, w + 0);
           vstore8((convert_float8(((w0 >> 0) & 15)) - zero0) * scale0, 0, to + 0);
           vstore8((convert_float8(((w0 >> 4) & 15)) - zero0) * scale0, 0, to + 16);
@@ -507,7 +507,7 @@ __kernel void weights4bit_experts_2746112715e7(
       const int row4 = rows[min(m + 4, end - 1)];
       __global const float* x4 = p0 + 0 + row4 * 32 + k0;
       for (int strip = 0; strip < count * 2; ++strip) {
-        const float* fs = f + strip * 512;
+        __private const float* fs = f + strip * 512;
         const int column = group * 32 + strip * 16;
         __global float* y0 = p4 + 0 + row0 * 32 + column;
         __global float* y1 = p4 + 0 + row1 * 32 + column;
@@ -618,7 +618,7 @@ __kernel void weights4bit_experts_2746112715e7(
       const int row3 = rows[min(m + 3, end - 1)];
       __global const float* x3 = p0 + 0 + row3 * 32 + k0;
       for (int strip = 0; strip < count * 2; ++strip) {
-        const float* fs = f + strip * 512;
+        __private const float* fs = f + strip * 512;
         const int column = group * 32 + strip * 16;
         __global float* y0 = p4 + 0 + row0 * 32 + column;
         __global float* y1 = p4 + 0 + row1 * 32 + column;

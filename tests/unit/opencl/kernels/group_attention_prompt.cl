@@ -1,7 +1,7 @@
 // GroupQueryAttention(GroupQueryAttention0.0, GroupQueryAttention0.3, GroupQueryAttention0.4, GroupQueryAttention0.5, GroupQueryAttention0.6)
 //
 // launch 0: cache_f198bf4053fd(arena[0, +4096], arena[4096, +1536], arena[10240, +4], arena[5632, +1536], arena[7168, +1536], arena[8704, +1536]), 2 work-items in groups of 1
-// launch 1: attention_034233431d59(arena[0, +4096], arena[7168, +1536], arena[8704, +1536], arena[10240, +4], arena[4096, +2048]), 1 work-items in groups of 1
+// launch 1: attention_32e7155daa30(arena[0, +4096], arena[7168, +1536], arena[8704, +1536], arena[10240, +4], arena[4096, +2048]), 1 work-items in groups of 1
 
 void part_cache_71a75853948c(
     __global const float* p0,
@@ -84,7 +84,7 @@ __kernel void cache_f198bf4053fd(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void attention_034233431d59(
+__kernel void attention_32e7155daa30(
     __global const float* p0,
     __global const float* p1,
     __global const float* p2,
@@ -130,7 +130,7 @@ __kernel void attention_034233431d59(
         for (int row = 0; row < 32; row += 16) {
           float8 a0_0 = (float8)(0.0f), a0_1 = (float8)(0.0f), a1_0 = (float8)(0.0f), a1_1 = (float8)(0.0f), a2_0 = (float8)(0.0f), a2_1 = (float8)(0.0f), a3_0 = (float8)(0.0f), a3_1 = (float8)(0.0f), a4_0 = (float8)(0.0f), a4_1 = (float8)(0.0f), a5_0 = (float8)(0.0f), a5_1 = (float8)(0.0f);
           for (int d = 0; d < 16; ++d) {
-            const float* qd = queries + d * 32 + row;
+            __private const float* qd = queries + d * 32 + row;
             const float8 q0 = vload8(0, qd + 0);
             const float8 q1 = vload8(0, qd + 8);
             const float8 x0 = (float8)(k0[d]);
@@ -171,7 +171,7 @@ __kernel void attention_034233431d59(
         const float8 before_top = vload8(0, top + row);
         float8 most = before_top;
         for (int i = 0; i < count; ++i) {
-          float* at = scores + i * 32 + row;
+          __private float* at = scores + i * 32 + row;
           float8 score = vload8(0, at + 0);
           score = select(score, (float8)(-INFINITY), ((float8)(t0 + i) > last) | ((float8)(t0 + i) <= last - 9.0f));
           vstore8(score, 0, at + 0);
@@ -180,7 +180,7 @@ __kernel void attention_034233431d59(
         const float8 fade = ol_exp(before_top - most);
         float8 sum = vload8(0, total + row) * fade;
         for (int i = 0; i < count; ++i) {
-          float* at = scores + i * 32 + row;
+          __private float* at = scores + i * 32 + row;
           const float8 e = ol_exp(vload8(0, at + 0) - most);
           sum += e;
           vstore8(e, 0, at + 0);
@@ -205,7 +205,7 @@ __kernel void attention_034233431d59(
           float8 a5_1 = vload8(0, sums + (row + 5) * 16 + d + 8) * fades[row + 5];
           for (int i = 0; i < count; ++i) {
             __global const float* value = v + (t0 + i) * 16 + d;
-            const float* e = scores + i * 32 + row;
+            __private const float* e = scores + i * 32 + row;
             const float8 v0 = vload8(0, value + 0);
             const float8 v1 = vload8(0, value + 8);
             const float8 e0 = (float8)(e[0]);
@@ -249,7 +249,7 @@ __kernel void attention_034233431d59(
           float8 a1_1 = vload8(0, sums + (row + 1) * 16 + d + 8) * fades[row + 1];
           for (int i = 0; i < count; ++i) {
             __global const float* value = v + (t0 + i) * 16 + d;
-            const float* e = scores + i * 32 + row;
+            __private const float* e = scores + i * 32 + row;
             const float8 v0 = vload8(0, value + 0);
             const float8 v1 = vload8(0, value + 8);
             const float8 e0 = (float8)(e[0]);

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2, MatMulNBits0.3)
 //
-// launch 0: weights4bit_bytes_fbc9c065dc2b(arena[0, +256], weight 0, weight 1, weight 2, arena[256, +160]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_b081644f0fe6(arena[0, +256], weight 0, weight 1, weight 2, arena[256, +160]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_fbc9c065dc2b(
+__kernel void weights4bit_bytes_b081644f0fe6(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -62,7 +62,7 @@ __kernel void weights4bit_bytes_fbc9c065dc2b(
           int8 d0_0 = (int8)(0);
           for (int part = 0; part < 2; ++part) {
             const short16 begin0 = as_short16((int8)(begin[(m + 0) * 2 + b * 2 + part]));
-            const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
+            __private const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
             short16 a0_0 = begin0;
             {
               __builtin_prefetch((const void*)(size_t)(w + 256), 0);

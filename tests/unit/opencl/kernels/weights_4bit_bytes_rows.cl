@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2, MatMulNBits0.3)
 //
-// launch 0: weights4bit_bytes_dc44cd667a03(arena[0, +2048], weight 0, weight 1, weight 2, arena[2048, +1280]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_2b69e2311732(arena[0, +2048], weight 0, weight 1, weight 2, arena[2048, +1280]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_dc44cd667a03(
+__kernel void weights4bit_bytes_2b69e2311732(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -62,22 +62,22 @@ __kernel void weights4bit_bytes_dc44cd667a03(
           int8 d0_0 = (int8)(0), d1_0 = (int8)(0), d2_0 = (int8)(0), d3_0 = (int8)(0), d4_0 = (int8)(0), d5_0 = (int8)(0);
           for (int part = 0; part < 2; ++part) {
             const short16 begin0 = as_short16((int8)(begin[(m + 0) * 2 + b * 2 + part]));
-            const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
+            __private const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
             short16 a0_0 = begin0;
             const short16 begin1 = as_short16((int8)(begin[(m + 1) * 2 + b * 2 + part]));
-            const int* x1 = bytes + (m + 1) * 16 + (b * 2 + part) * 8;
+            __private const int* x1 = bytes + (m + 1) * 16 + (b * 2 + part) * 8;
             short16 a1_0 = begin1;
             const short16 begin2 = as_short16((int8)(begin[(m + 2) * 2 + b * 2 + part]));
-            const int* x2 = bytes + (m + 2) * 16 + (b * 2 + part) * 8;
+            __private const int* x2 = bytes + (m + 2) * 16 + (b * 2 + part) * 8;
             short16 a2_0 = begin2;
             const short16 begin3 = as_short16((int8)(begin[(m + 3) * 2 + b * 2 + part]));
-            const int* x3 = bytes + (m + 3) * 16 + (b * 2 + part) * 8;
+            __private const int* x3 = bytes + (m + 3) * 16 + (b * 2 + part) * 8;
             short16 a3_0 = begin3;
             const short16 begin4 = as_short16((int8)(begin[(m + 4) * 2 + b * 2 + part]));
-            const int* x4 = bytes + (m + 4) * 16 + (b * 2 + part) * 8;
+            __private const int* x4 = bytes + (m + 4) * 16 + (b * 2 + part) * 8;
             short16 a4_0 = begin4;
             const short16 begin5 = as_short16((int8)(begin[(m + 5) * 2 + b * 2 + part]));
-            const int* x5 = bytes + (m + 5) * 16 + (b * 2 + part) * 8;
+            __private const int* x5 = bytes + (m + 5) * 16 + (b * 2 + part) * 8;
             short16 a5_0 = begin5;
             {
               const int8 w0 = vload8(0, w + 0);
@@ -240,10 +240,10 @@ __kernel void weights4bit_bytes_dc44cd667a03(
           int8 d0_0 = (int8)(0), d1_0 = (int8)(0);
           for (int part = 0; part < 2; ++part) {
             const short16 begin0 = as_short16((int8)(begin[(m + 0) * 2 + b * 2 + part]));
-            const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
+            __private const int* x0 = bytes + (m + 0) * 16 + (b * 2 + part) * 8;
             short16 a0_0 = begin0;
             const short16 begin1 = as_short16((int8)(begin[(m + 1) * 2 + b * 2 + part]));
-            const int* x1 = bytes + (m + 1) * 16 + (b * 2 + part) * 8;
+            __private const int* x1 = bytes + (m + 1) * 16 + (b * 2 + part) * 8;
             short16 a1_0 = begin1;
             {
               const int8 w0 = vload8(0, w + 0);

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_bytes_fd48eb1e741e(arena[0, +256], weight 0, weight 1, arena[256, +192]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_13cc8f80b2fe(arena[0, +256], weight 0, weight 1, arena[256, +192]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_fd48eb1e741e(
+__kernel void weights4bit_bytes_13cc8f80b2fe(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -54,7 +54,7 @@ __kernel void weights4bit_bytes_fd48eb1e741e(
         float16 t0_0 = (float16)(0.0f), t0_1 = (float16)(0.0f), t0_2 = (float16)(0.0f);
         for (int b = 0; b < 2; ++b) {
           const int16 begin0 = (int16)(begin[(m + 0) * 2 + b]);
-          const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
+          __private const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
           int16 a0_0 = begin0;
           int16 a0_1 = begin0;
           int16 a0_2 = begin0;

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_bytes_8024367df41b(arena[0, +2560], weight 0, weight 1, arena[2560, +1920]), 1 work-items in groups of 1
+// launch 0: weights4bit_bytes_c03849b37e9e(arena[0, +2560], weight 0, weight 1, arena[2560, +1920]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_bytes_8024367df41b(
+__kernel void weights4bit_bytes_c03849b37e9e(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -54,28 +54,28 @@ __kernel void weights4bit_bytes_8024367df41b(
         float16 t0_0 = (float16)(0.0f), t1_0 = (float16)(0.0f), t2_0 = (float16)(0.0f), t3_0 = (float16)(0.0f), t4_0 = (float16)(0.0f), t5_0 = (float16)(0.0f), t6_0 = (float16)(0.0f), t7_0 = (float16)(0.0f);
         for (int b = 0; b < 2; ++b) {
           const int16 begin0 = (int16)(begin[(m + 0) * 2 + b]);
-          const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
+          __private const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
           int16 a0_0 = begin0;
           const int16 begin1 = (int16)(begin[(m + 1) * 2 + b]);
-          const int* x1 = bytes + (m + 1) * 16 + (b) * 8;
+          __private const int* x1 = bytes + (m + 1) * 16 + (b) * 8;
           int16 a1_0 = begin1;
           const int16 begin2 = (int16)(begin[(m + 2) * 2 + b]);
-          const int* x2 = bytes + (m + 2) * 16 + (b) * 8;
+          __private const int* x2 = bytes + (m + 2) * 16 + (b) * 8;
           int16 a2_0 = begin2;
           const int16 begin3 = (int16)(begin[(m + 3) * 2 + b]);
-          const int* x3 = bytes + (m + 3) * 16 + (b) * 8;
+          __private const int* x3 = bytes + (m + 3) * 16 + (b) * 8;
           int16 a3_0 = begin3;
           const int16 begin4 = (int16)(begin[(m + 4) * 2 + b]);
-          const int* x4 = bytes + (m + 4) * 16 + (b) * 8;
+          __private const int* x4 = bytes + (m + 4) * 16 + (b) * 8;
           int16 a4_0 = begin4;
           const int16 begin5 = (int16)(begin[(m + 5) * 2 + b]);
-          const int* x5 = bytes + (m + 5) * 16 + (b) * 8;
+          __private const int* x5 = bytes + (m + 5) * 16 + (b) * 8;
           int16 a5_0 = begin5;
           const int16 begin6 = (int16)(begin[(m + 6) * 2 + b]);
-          const int* x6 = bytes + (m + 6) * 16 + (b) * 8;
+          __private const int* x6 = bytes + (m + 6) * 16 + (b) * 8;
           int16 a6_0 = begin6;
           const int16 begin7 = (int16)(begin[(m + 7) * 2 + b]);
-          const int* x7 = bytes + (m + 7) * 16 + (b) * 8;
+          __private const int* x7 = bytes + (m + 7) * 16 + (b) * 8;
           int16 a7_0 = begin7;
           {
             const int16 w0 = vload16(0, w + 0);
@@ -259,10 +259,10 @@ __kernel void weights4bit_bytes_8024367df41b(
         float16 t0_0 = (float16)(0.0f), t1_0 = (float16)(0.0f);
         for (int b = 0; b < 2; ++b) {
           const int16 begin0 = (int16)(begin[(m + 0) * 2 + b]);
-          const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
+          __private const int* x0 = bytes + (m + 0) * 16 + (b) * 8;
           int16 a0_0 = begin0;
           const int16 begin1 = (int16)(begin[(m + 1) * 2 + b]);
-          const int* x1 = bytes + (m + 1) * 16 + (b) * 8;
+          __private const int* x1 = bytes + (m + 1) * 16 + (b) * 8;
           int16 a1_0 = begin1;
           {
             const int16 w0 = vload16(0, w + 0);

@@ -1,9 +1,9 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 //
-// launch 0: weights4bit_5f1af36507e7(arena[0, +4096], weight 0, weight 1, arena[4096, +2560]), 3 work-items in groups of 1
+// launch 0: weights4bit_f81748e76d59(arena[0, +4096], weight 0, weight 1, arena[4096, +2560]), 3 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_5f1af36507e7(
+__kernel void weights4bit_f81748e76d59(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -26,7 +26,7 @@ __kernel void weights4bit_5f1af36507e7(
           const float8 scale0 = vload8(0, scales + b * 8 + 0);
           const float8 zero0 = (float8)(8.0f);
           for (int i = 0; i < 4; ++i) {
-            float* to = f + p * 512 + (c * 32 + i * 8) * 8;
+            __private float* to = f + p * 512 + (c * 32 + i * 8) * 8;
             const int8 w0 = vload8(0, w + 0);
             vstore8((convert_float8(((w0 >> 0) & 15)) - zero0) * scale0, 0, to + 0);
             vstore8((convert_float8(((w0 >> 4) & 15)) - zero0) * scale0, 0, to + 8);
@@ -54,7 +54,7 @@ __kernel void weights4bit_5f1af36507e7(
         __global const float* x10 = p0 + 0 + (m + 10) * 64 + k0;
         __global const float* x11 = p0 + 0 + (m + 11) * 64 + k0;
         for (int strip = 0; strip < count * 1; ++strip) {
-          const float* fs = f + strip * 512;
+          __private const float* fs = f + strip * 512;
           __global float* y = p3 + 0 + m * 40 + unit * 16 + strip * 8;
           float8 a0_0 = k0 ? vload8(0, y + 0) : (float8)(0.0f);
           float8 a1_0 = k0 ? vload8(0, y + 40) : (float8)(0.0f);
@@ -192,7 +192,7 @@ __kernel void weights4bit_5f1af36507e7(
         __global const float* x2 = p0 + 0 + (m + 2) * 64 + k0;
         __global const float* x3 = p0 + 0 + (m + 3) * 64 + k0;
         for (int strip = 0; strip < count * 1; ++strip) {
-          const float* fs = f + strip * 512;
+          __private const float* fs = f + strip * 512;
           __global float* y = p3 + 0 + m * 40 + unit * 16 + strip * 8;
           float8 a0_0 = k0 ? vload8(0, y + 0) : (float8)(0.0f);
           float8 a1_0 = k0 ? vload8(0, y + 40) : (float8)(0.0f);

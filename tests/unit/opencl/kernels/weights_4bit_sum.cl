@@ -1,10 +1,10 @@
 // MatMulNBits(MatMulNBits0.0, MatMulNBits0.1, MatMulNBits0.2)
 // Add(MatMulNBits0/0, Add1.1)
 //
-// launch 0: weights4bit_f99cf5886d78(arena[0, +256], weight 0, weight 1, arena[256, +160], arena[512, +160]), 1 work-items in groups of 1
+// launch 0: weights4bit_610bfb8627a7(arena[0, +256], weight 0, weight 1, arena[256, +160], arena[512, +160]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void weights4bit_f99cf5886d78(
+__kernel void weights4bit_610bfb8627a7(
     __global const float* p0,
     __global const int* p1,
     __global const float* p2,
@@ -46,7 +46,7 @@ __kernel void weights4bit_f99cf5886d78(
       for (int b = 0; b < 2; ++b) {
         float8 a0_0 = (float8)(0.0f);
         for (int i = 0; i < 4; ++i) {
-          const float* xi = x + b * 32 + i * 8;
+          __private const float* xi = x + b * 32 + i * 8;
           const int8 w0 = vload8(0, w + 0);
           w += 8;
           const float8 x0 = (float8)(xi[0]);
