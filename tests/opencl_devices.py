@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from eps.opencl import FACTORY
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.device import ListedDevice, find_devices, fitting_devices
@@ -31,6 +33,17 @@ def first_working_device() -> ListedDevice:
     working = tuple(device for device in find_devices() if not problem_of(device))
     assert working, f"no OpenCL device works here: {FACTORY.probe().reason}"
     return fitting_devices(working, OpenCLOptions())[0]
+
+
+def cpu_names() -> list[str]:
+    """As `device_names`, of CPUs alone: for what only their kernels do."""
+    return [found.name for found in all_devices() if found.kind == "CPU"]
+
+
+def skip_without_cpu_first() -> None:
+    """Skip a test of what sessions do on CPUs where they open another device by default."""
+    if first_working_device().kind != "CPU":
+        pytest.skip("kernels of CPUs, and the first OpenCL device here is none")
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,8 +167,9 @@ def test_kernels_are_made_again_where_the_device_runs_smaller_groups(
     monkeypatch.setattr(provider, "describe_target", describe_too_large)
     with caplog.at_level(logging.INFO):
         partition, _ = compiled()
-    assert f"of at most {most} items" in caplog.text
-    assert {call.group for call in partition.executable.spec.calls} == {most}
+    (runs,) = re.findall(r"of at most (\d+) items", caplog.text)  # a kernel's, or the device's
+    assert int(runs) <= most
+    assert {call.group for call in partition.executable.spec.calls} == {int(runs)}
     x = random(75, 133)
     (right,) = ReferenceEvaluator(plain_product()).run(None, {"x": x})
     np.testing.assert_allclose(partition.run([x])[0], right, rtol=1e-4, atol=1e-4)

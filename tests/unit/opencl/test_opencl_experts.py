@@ -21,6 +21,7 @@ from expert_nodes import (
     f32,
 )
 from golden_kernels import CPU
+from opencl_devices import first_working_device
 from system_limits import WINDOWS
 
 import ort_lite as ort
@@ -236,7 +237,8 @@ def test_a_reloaded_decoder_with_experts_gives_the_same_bits(tokens: int, tmp_pa
     with ort.InferenceSession(path, options, OPENCL) as compiled:
         before = run_steps(compiled, DECODER, (tokens, tokens))
     packed = sum(file.stat().st_size for file in tmp_path.glob("context*"))
-    assert packed < 1.5 * (tmp_path / "model.onnx.data").stat().st_size, "weights stay packed"
+    if first_working_device().kind == "CPU":  # a GPU's programs may be larger than these weights
+        assert packed < 1.5 * (tmp_path / "model.onnx.data").stat().st_size, "weights stay packed"
     with ort.InferenceSession(tmp_path / "context.onnx", providers=OPENCL) as reloaded:
         after = run_steps(reloaded, DECODER, (tokens, tokens))
     for first, second in zip(before, after, strict=True):

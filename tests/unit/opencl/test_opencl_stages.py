@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
-from opencl_devices import first_working_device
+from opencl_devices import first_working_device, skip_without_cpu_first
 from small_models import model
 
 from eps.opencl.compile.codegen.kernel import Kernel, share_evenly
@@ -62,9 +62,8 @@ def test_reshaping_a_view_is_what_numpy_does_without_a_copy(seed: int) -> None:
     target = tuple(int(n) for n in random.permutation([n for n in shape if n > 1] or [1]))
     found = reshape_view(View(Storage(flat.size, "float32"), tuple(shape), strides), target)
     try:
-        right = array.view()
-        right.shape = target
-    except AttributeError:
+        array.reshape(target, copy=False)
+    except ValueError:
         assert found is None
         return
     if found is None:
@@ -257,6 +256,7 @@ def test_weights_are_fetched_ahead_where_there_is_work_meanwhile(
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     ends = ([("x", [rows, width])], [("y", [rows, width])])
     proto = model(nodes, *ends, {"w": weights(width, width)})
+    skip_without_cpu_first()
     target = replace(describe_target(first_working_device()), prefetches=prefetches)
     source = compile_partition(graph_of(proto), {"x": (rows, width)}, target).source
     assert ("__builtin_prefetch" in source) == fetched

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
-from opencl_devices import first_working_device
+from opencl_devices import first_working_device, skip_without_cpu_first
 from small_models import model
 
 import ort_lite as ort
@@ -108,6 +108,7 @@ def test_without_tuning_the_same_model_gives_the_same_program(tmp_path: Path) ->
 @pytest.mark.parametrize("tuning", ["fast", "full"])
 def test_a_device_is_measured_once(tmp_path: Path, tuning: str) -> None:
     """The second compilation takes what the first found, and both give the same numbers."""
+    skip_without_cpu_first()
     _, plain, _ = compiled(tmp_path, "off")
     _, first, measured = compiled(tmp_path, tuning)
     assert measured == 1
@@ -124,6 +125,7 @@ def test_a_device_is_measured_once(tmp_path: Path, tuning: str) -> None:
 
 
 def test_a_measured_tiling_is_what_the_kernel_has(tmp_path: Path) -> None:
+    skip_without_cpu_first()
     cache(tmp_path).add({PROBLEM: RULE})
     _, partition, measured = compiled(tmp_path)
     assert not measured
@@ -139,6 +141,7 @@ def _weights() -> np.ndarray:
 
 def test_a_reloaded_context_measures_nothing(tmp_path: Path) -> None:
     """Programs for shapes that it meets take over what the payload recorded."""
+    skip_without_cpu_first()
     kept, elsewhere = tmp_path / "kept", tmp_path / "elsewhere"
     cache(kept).add({PROBLEM: RULE})
     ep, partition, _ = compiled(kept, rows="rows")

@@ -132,7 +132,8 @@ def test_a_buffer_is_a_value_with_a_shape_and_a_type(
 def test_a_part_of_an_array_is_its_own_memory(session: ort.InferenceSession, queue: Any) -> None:
     whole = cl_array.to_device(queue, np.stack([X, X * 2, X * 3, X * 4]))
     step = ranked_devices()[0].device.mem_base_addr_align // 8
-    assert X.nbytes % step == 0, "parts begin where the device takes them"
+    if X.nbytes % step:
+        pytest.skip(f"the device takes parts at multiples of {step} bytes")
     binding = session.io_binding()
     binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_opencl(whole[2]))
     binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_opencl(whole[1]))
@@ -143,7 +144,7 @@ def test_a_part_of_an_array_is_its_own_memory(session: ort.InferenceSession, que
 
 
 def test_a_part_where_the_device_takes_none_is_refused_with_advice(queue: Any) -> None:
-    """Every device's steps are larger than 12 bytes, a row of this array (OpenCL 3.0, 4.2)."""
+    """Kernels read 16 bytes at once, more than a row of this array, whatever the driver takes."""
     array = cl_array.to_device(queue, np.zeros((4, 3), np.float32))
     with pytest.raises(ort.InvalidArgument, match=r"byte 12 of its buffer.*array\.copy\(\)"):
         ort.OrtValue.ortvalue_from_opencl(array[1:])

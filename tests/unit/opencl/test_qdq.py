@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from opencl_devices import device_names, first_working_device
+from opencl_devices import device_names, first_working_device, skip_without_cpu_first
 
 import ort_lite as ort
 from eps.opencl.compile.compile_partition import compile_partition
@@ -194,6 +194,7 @@ def drawn(graph: QdqGraph) -> ProgramSpec:
 
 def test_a_layer_is_one_kernel_over_bytes() -> None:
     """Dequantising, the activation and quantising are inside of it, and weights take a byte."""
+    skip_without_cpu_first()
     graph = QdqGraph((1, 16, 8, 8), signed=False, seed=5)
     for _ in range(3):
         made = graph.node("Conv", [graph.last, graph.weight((16, 16, 3, 3), 0, 64)], pads=[1] * 4)

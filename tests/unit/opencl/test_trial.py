@@ -323,6 +323,8 @@ WORDS = ["zen4", "zen5", "zen5,no-avx512", "no-avx512", "meteor-lake"]
 @pytest.mark.parametrize("words", WORDS)
 def test_pocl_runs_on_cpus_that_its_llvm_does_not_know(words: str, tmp_path: Path) -> None:
     """AMD's Zen 4 and Zen 5, virtual CPUs whose model has AVX-512 and which have not, laptops."""
+    if not any(found.platform.version == pocl_target.RELEASE for found in FOUND):
+        pytest.skip("another release of PoCL: it needs no name of a CPU")
     if words != "meteor-lake" and "avx512f" not in pocl_target.cpu_flags():
         pytest.skip("this CPU has no AVX-512")
     environ = imitating(built_library(tmp_path), words)
