@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from ctx_formats.onnx_model import GraphDef
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
 QUANTIZATION = "DynamicQuantizeLinear"
@@ -183,6 +183,10 @@ def _prepare_steps(
     return definition, quotients, notes
 
 
+def _asks_for_indices(node: Node) -> bool:
+    return node.op_type == "MaxPool" and len(node.outputs) > 1
+
+
 def _rewrite_for(
     kind: str, definition: GraphDef, graph: Graph, *, in_bytes: bool
 ) -> tuple[GraphDef, list[str]]:
@@ -204,6 +208,12 @@ def _rewrite_for(
 
         written = split_rows(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
+        definition = written
+    if kind == "CPU" and any(_asks_for_indices(node) for node in graph.nodes):
+        from eps.openvino.compile.pool_indices import write_out_indices  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_indices(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's indices are a plain loop's")
         definition = written
     if kind == "CPU" and any(node.op_type == POWER for node in graph.nodes):
         from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare

@@ -79,7 +79,7 @@ class Magnitudes:
             magnitude = rule(self, node)
             if magnitude is not None:
                 self._known.update((name, magnitude) for name in node.outputs if name)
-                if node.op_type == "TopK":
+                if node.op_type in _WITH_INDICES:
                     self._known[node.outputs[0]] = self.of(node.inputs[0])
 
     def of(self, name: str) -> Magnitude | None:
@@ -236,7 +236,9 @@ _MOVING = (
     *("Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     *("Abs", "Neg", "Relu"),
 )
-_COUNTING = ("ArgMax", "ArgMin", "NonZero", "Shape", "Size", "TopK")
+_WITH_INDICES = ("MaxPool", "TopK")
+"""Operators whose first output has elements of their input, and whose second numbers them."""
+_COUNTING = ("ArgMax", "ArgMin", "NonZero", "Shape", "Size", *_WITH_INDICES)
 """Operators whose int64 results count or number elements of a tensor."""
 _UNITS = ("Sigmoid", "Tanh", "Softmax", "Sin", "Cos", "Erf", "HardSigmoid", "Sign")
 
