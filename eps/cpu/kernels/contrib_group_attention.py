@@ -194,7 +194,7 @@ class _GroupAttention:
         return is_visible
 
     def _softmax(self, scores: Array, sink: Array | None) -> Array:
-        peak = np.maximum.reduce(scores, -1, keepdims=True)
+        peak = np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)  # without batch
         extra = None
         if sink is not None:
             extra = widen_floats(sink).reshape(1, -1, 1, 1)

@@ -174,3 +174,18 @@ def test_group_query_attention_with_sinks_and_a_bias() -> None:
         num_heads=4,
         kv_num_heads=2,
     )
+
+
+@pytest.mark.parametrize(("new", "past"), [(1, 5), (3, 0)])
+@pytest.mark.parametrize("smooth", [0, 1])
+def test_group_query_attention_without_batch(new: int, past: int, smooth: int) -> None:
+    """ONNX Runtime divides by the batch there, which ends the process (1.31)."""
+    heads, groups, total = 4, 2, new + past
+    caches = [np.zeros((0, groups, past, H), np.float32) for _ in range(2)]
+    inputs = [np.zeros((0, new, n * H), np.float32) for n in (heads, groups, groups)]
+    y, key, value = run_node(
+        "GroupQueryAttention", *inputs, *caches, np.zeros(0, np.int32), np.array(total, np.int32),
+        outputs=3, domain=MS, num_heads=heads, kv_num_heads=groups, smooth_softmax=smooth,
+    )  # fmt: skip
+    assert y.shape == (0, new, heads * H)
+    assert key.shape == value.shape == (0, groups, total, H)
