@@ -65,7 +65,7 @@ def add_attention(
     keys, values = (f32(batch, new, GROUPS * SIZE) for _ in range(2))
     caches = [f32(batch, GROUPS, room or past, SIZE) for _ in range(2)]
     lengths = np.full(batch, new + past - 1, np.int32)
-    angles = f32(64, SIZE // 2)
+    angles = f32(max(64, total), SIZE // 2)
     inputs = [query, keys, values, *(caches if room or past else (None, None)), lengths]
     inputs += [np.array(total, np.int32), np.cos(angles), np.sin(angles)]
     inputs = [x.astype(kind) if x is not None and x.dtype == np.float32 else x for x in inputs]
@@ -220,6 +220,8 @@ def test_attention_to_a_cache_agrees_with_onnxruntime(
         (40, 0, 0, {"do_rotary": 1, "batch": 2}),
         (37, 21, 60, {"do_rotary": 1, "rotary_interleaved": 1, "softcap": 1.5}),
         (33, 0, 40, {"local_window_size": 5, "smooth_softmax": 1}),
+        (1, 600, 620, {"scale": 1.5}),  # three blocks of keys for a work-group
+        (5, 520, 530, {"local_window_size": 300, "softcap": 3.0}),
     ):
         name = add_attention(nodes, new, past, room=room, kind=kind, **fields)
         valid[name.split("/")[0]] = new + past
