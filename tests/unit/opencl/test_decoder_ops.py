@@ -109,6 +109,20 @@ def test_products_with_weights_of_few_bits_agree_with_onnxruntime(options: dict[
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_zero_points_may_be_floats(options: dict[str, str]) -> None:
+    nodes = NodeSet()
+    for rows in (1, 9):
+        inputs = [
+            f32(rows, 96), u8(40, 3, 16),
+            RANDOM.uniform(0.01, 0.1, (40, 3)).astype(np.float32),
+            RANDOM.uniform(0, 16, (40, 3)).astype(np.float32),
+        ]  # fmt: skip
+        shape = {"K": 96, "N": 40, "bits": 4, "block_size": 32}
+        nodes.add("MatMulNBits", inputs, (1, 2, 3), domain=CONTRIB, **shape)
+    check(nodes, options)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_products_of_many_rows_in_parts_of_their_depth_agree_with_onnxruntime(
     options: dict[str, str],
 ) -> None:
