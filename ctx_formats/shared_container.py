@@ -109,17 +109,17 @@ class SharedContainerWriter:
             self.rewind(start)
             return None
         self._close_run()
-        view = memory.getbuffer()
+        payload = memory.getvalue()
         entry = Entry(
             name,
             self._end,
-            len(view),
-            payload_digest(view),
-            zlib.crc32(view),
+            len(payload),
+            payload_digest(payload),
+            zlib.crc32(payload),
             tuple(self._used),
         )
         self._count(entry)
-        self._write(view)
+        self._write(payload)
         self._pad()
         self._payloads.append(entry)
         return entry

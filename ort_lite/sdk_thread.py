@@ -1,9 +1,9 @@
 """A thread that calls SDKs, and whose end in the operating system matters.
 
-`Thread.join` returns before the system's thread has ended, which still runs destructors of SDKs.
-Where a session was closed meanwhile that OpenVINO had compiled for in a thread, memory was
-overwritten, and a later import died in malloc (OpenVINO 2026.4.1). It never did once the thread had
-ended.
+Before Python 3.13, `Thread.join` returns before the system's thread has ended, which still runs
+destructors of SDKs. Where a session was closed meanwhile that OpenVINO had compiled for in a
+thread, memory was overwritten, and a later import died in malloc (OpenVINO 2026.4.1). It never did
+once the thread had ended.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Callback:
         entries = write_container(memory, exporters(parts), PRODUCER)
         name = payload_name(self.base, ep)
         try:
-            self.write(name, OrtEpContextData(memory.getbuffer()))
+            self.write(name, OrtEpContextData(memoryview(memory.getvalue())))
         except OrtLiteError:
             raise
         except Exception as exc:

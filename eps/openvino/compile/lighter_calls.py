@@ -55,12 +55,13 @@ def _import_again(
         RuntimeError: OpenVINO failed; one of SDK_ERRORS.
         EPFail: As `Sdk.importer`.
     """
-    blob = io.BytesIO()
-    model.export(blob)
-    runtime = sdk.importer(blob.getbuffer(), config)
+    out = io.BytesIO()
+    model.export(out)
+    blob = memoryview(out.getvalue())  # the model keeps it, and a BytesIO outlives its own views
+    runtime = sdk.importer(blob, config)
     if not runtime.without_lock:
         return None
-    made = runtime.import_model(blob.getbuffer(), device, config)
+    made = runtime.import_model(blob, device, config)
     same = _are_same(made.inputs, model.inputs) and _are_same(made.outputs, model.outputs)
     return made if same else None
 
