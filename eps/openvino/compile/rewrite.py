@@ -25,6 +25,9 @@ HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
+REDUCTIONS = "Reduce"
+SOFTMAX = "Softmax"
+TRANSPOSED = "ConvTranspose"
 RECURRENT = ("GRU", "LSTM", "RNN")
 
 
@@ -97,7 +100,8 @@ def rewrite_partition(
         from eps.openvino.compile.mask_barriers import keep_summands  # noqa: PLC0415 - lazy: rare
 
         definition = keep_summands(definition, graph)
-    return Rewritten(definition, quotients, (*notes, *lines))
+    definition, more = _correct(definition, graph)
+    return Rewritten(definition, quotients, (*notes, *lines, *more))
 
 
 def _write_out_decoder(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
@@ -185,6 +189,29 @@ def _prepare_steps(
 
 def _asks_for_indices(node: Node) -> bool:
     return node.op_type == "MaxPool" and len(node.outputs) > 1
+
+
+def _correct(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Reductions, Softmaxes and ConvTransposes as OpenVINO converts them right; with notes."""
+    notes: list[str] = []
+    if any(node.op_type.startswith(REDUCTIONS) for node in definition.nodes):
+        from eps.openvino.compile.attribute_axes import write_out_reductions  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.unit_axes import keep_unit_axes  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_reductions(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would reduce all axes")
+        definition = keep_unit_axes(written, graph)
+    if any(node.op_type == SOFTMAX for node in definition.nodes):
+        from eps.openvino.compile.flattened_softmax import flatten_softmax  # noqa: PLC0415 - lazy: rare
+
+        written = flatten_softmax(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO takes one axis alone")
+        definition = written
+    if any(node.op_type == TRANSPOSED for node in definition.nodes):
+        from eps.openvino.compile.transposed_pads import write_pads  # noqa: PLC0415 - lazy: rare
+
+        definition = write_pads(definition, graph)
+    return definition, notes
 
 
 def _rewrite_for(

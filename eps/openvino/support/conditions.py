@@ -17,6 +17,7 @@ from eps.openvino.support.indices import check_gather, check_gather_nd
 from eps.openvino.support.pools import check_pool
 from eps.openvino.support.slices import check_slice
 from eps.openvino.support.tiles import check_tile
+from eps.openvino.support.transposed_pads import transposed_pads_problem
 from eps.openvino.support.windows import may_have_one_column, may_read_padding_alone
 from eps.openvino.support.written_steps import written_steps_problem
 from ort_lite.ep import to_numpy
@@ -263,6 +264,10 @@ def _check_split(node: NodeFacts) -> str:
     return "" if known else "it fails where the last of num_outputs is smaller"
 
 
+def _check_one_hot(node: NodeFacts) -> str:
+    return "negative indices count from the end, as from opset 11 on" if node.opset < 11 else ""
+
+
 def _check_unique(node: NodeFacts) -> str:
     shape = node.shape(0)
     fixed = shape is not None and all(isinstance(size, int) for size in shape)
@@ -275,6 +280,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "BitShift": _check_shift,
     "ConstantOfShape": check_expansion,
     "Conv": _check_conv,
+    "ConvTranspose": transposed_pads_problem,
     "ConvInteger": _check_windows(1),
     "DequantizeLinear": _check_dequantize,
     "Div": _check_quotient,
@@ -287,6 +293,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "MaxPool": check_pool,
     "LpPool": check_pool,
     "Mod": _check_modulo,
+    "OneHot": _check_one_hot,
     "PRelu": _check_prelu,
     "Pad": _check_pad,
     "QLinearConv": _check_windows(3),

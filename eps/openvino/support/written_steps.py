@@ -5,7 +5,7 @@ compile/written_steps.py writes it. Seen with the CPU plug-in of OpenVINO 2026.4
 - Steps of 16 bits, with the DequantizeLinear behind them, are taken out of the model (its pass
   FQStripping): values are neither rounded nor clipped.
 - A scale for each index of an axis other than the second is applied to others, in free shapes, and
-  in known ones behind an AveragePool.
+  in known ones behind an AveragePool. So is one of the second axis where that has no known size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RANGES: Mapping[int, tuple[float, float]] = {
 }
 WIDE = (DataType.INT16, DataType.UINT16)
 CHANNEL = 1
-"""The axis whose scales OpenVINO applies as they are meant."""
+"""The axis whose scales OpenVINO applies as they are meant, if its size is known."""
 
 
 def is_written_out(node: Node, graph: Graph) -> bool:
@@ -45,8 +45,10 @@ def is_written_out(node: Node, graph: Graph) -> bool:
     if kind not in RANGES or not _has_axis(node, graph):
         return False
     shape = shape_of(graph, node.inputs[0])
-    axis = find_axis(node)
-    return (axis if shape is None else axis % len(shape)) != CHANNEL
+    if not shape:
+        return True
+    axis = find_axis(node) % len(shape)
+    return axis != CHANNEL or not isinstance(shape[axis], int)
 
 
 def _has_axis(node: Node, graph: Graph) -> bool:
