@@ -28,6 +28,7 @@ INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 REDUCTIONS = "Reduce"
 SOFTMAX = "Softmax"
 TRANSPOSED = "ConvTranspose"
+RESIZES = ("Resize", "Upsample")
 RECURRENT = ("GRU", "LSTM", "RNN")
 
 
@@ -192,7 +193,7 @@ def _asks_for_indices(node: Node) -> bool:
 
 
 def _correct(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
-    """Reductions, Softmaxes and ConvTransposes as OpenVINO converts them right; with notes."""
+    """Operators as OpenVINO converts them right whatever their opset and sizes; with notes."""
     notes: list[str] = []
     if any(node.op_type.startswith(REDUCTIONS) for node in definition.nodes):
         from eps.openvino.compile.attribute_axes import write_out_reductions  # noqa: PLC0415 - lazy: rare
@@ -211,6 +212,12 @@ def _correct(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
         from eps.openvino.compile.transposed_pads import write_pads  # noqa: PLC0415 - lazy: rare
 
         definition = write_pads(definition, graph)
+    if any(node.op_type in RESIZES for node in definition.nodes):
+        from eps.openvino.compile.integer_resize import resize_as_floats  # noqa: PLC0415 - lazy: rare
+
+        written = resize_as_floats(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO rounds integers")
+        definition = written
     return definition, notes
 
 

@@ -95,6 +95,12 @@ def _check_reduce(node: NodeFacts) -> str:
     return "the input has a dimension of size 0" if shape is not None and 0 in shape else ""
 
 
+def _check_log_sum(node: NodeFacts) -> str:
+    if node.elem_type(0) not in FLOATS:
+        return "logarithms of integers are rounded"
+    return _check_reduce(node)
+
+
 def _check_extreme(node: NodeFacts) -> str:
     """ReduceMax of -inf alone returns the lowest finite float; ReduceMin likewise.
 
@@ -311,12 +317,11 @@ CONDITIONS: Mapping[str, Condition] = {
     "Trilu": _check_trilu,
     "Unique": _check_unique,
     "Unsqueeze": _require_constant(1, "axes"),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _check_log_sum),
     **dict.fromkeys(
         [
             "ReduceL1",
             "ReduceL2",
-            "ReduceLogSum",
-            "ReduceLogSumExp",
             "ReduceMean",
             "ReduceProd",
             "ReduceSum",

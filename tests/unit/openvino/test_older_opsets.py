@@ -157,3 +157,23 @@ def test_scales_of_channels_are_those_of_channels(channels: int | str, last: int
     ]
     shape = ["n", channels, "h", "w"]
     assert owner(nodes, random_values(2, 3, 4, last), shape, constants) == OPENVINO
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32])
+@pytest.mark.parametrize("shape", [["n", 2, "h", "w"], [1, 2, 8, 7]], ids=["free", "known"])
+def test_integers_are_cut_off_between_pixels(
+    shape: Sequence[int | str], kind: type, opset: int
+) -> None:
+    """Weights are eighths here: others may be rounded to a whole number or just not."""
+    x = (random_values(1, 2, 8, 7) * 200 - 100).astype(np.int32).astype(kind)
+    node = helper.make_node("Resize", ["x", "none", "scales"], ["y"], mode="linear")
+    constants = {"none": np.zeros(0, np.float32), "scales": np.array([1, 1, 2, 4], np.float32)}
+    assert owner([node], x, shape, constants, opset) == OPENVINO
+
+
+@pytest.mark.parametrize("op_type", ["ReduceLogSum", "ReduceLogSumExp"])
+def test_logarithms_of_integers_are_left(op_type: str) -> None:
+    node = helper.make_node(op_type, ["x"], ["y"], axes=[1])
+    x = np.array([[1, 2, 3], [1, 1, 1]], np.int32)
+    assert owner([node], x, ["n", 3], opset=11) == CPU
