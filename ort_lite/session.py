@@ -349,7 +349,9 @@ class InferenceSession(RunForms):
 
         with self._falling_back:
             unfit = self._loader.measured or self._loader.fallback.notes
-            if unfit or self._specialized is not None or not may_specialize(model.prepared):
+            if unfit or self._specialized is not None:
+                return
+            if not may_specialize(model, self._options, self._requests):
                 return
             least_runs = _runs_before_plans(self._options)
             plans = SpecializedPlans(

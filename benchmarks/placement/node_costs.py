@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import product
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 SECONDS = 0.4
 """How long each model is run; the least time counts, which other work moves least."""
 PROVIDERS = ("CPUExecutionProvider", "OpenVINOExecutionProvider", "OpenCLExecutionProvider")
+RECURRENCES: Sequence[tuple[str, int, Mapping[str, Any]]] = (
+    ("GRU", 3, {}),
+    ("GRU", 3, {"linear_before_reset": 1}),
+    ("LSTM", 4, {}),
+    ("RNN", 1, {}),
+)
+"""Operators, their gates and attributes."""
 COLUMNS = ("model", "shapes", "EP", "least us", "median us", "load ms")
 LEGEND = """
 least us, median us: of session.run; "1 tiny node" has next to nothing but overhead, so that
@@ -103,12 +111,32 @@ def _heavy(*, free: bool) -> Iterator[Case]:
         node = helper.make_node("Conv", ["x", "w"], ["y"], pads=pads, group=group)
         filters = {"w": (channels, channels // group, window, window)}
         yield Case(name, [node], {"x": (1, channels, side, side)}, ["y"], filters, free=free)
+    if not free:
+        yield from _recurrent()
     for steps in (8, 64):
         node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=64)
         weights = {"w": (1, 256, 64), "r": (1, 256, 64)}
         yield Case(
             f"LSTM of {steps} steps", [node], {"x": (steps, 1, 64)}, ["y"], weights, free=free
         )
+
+
+def _recurrent() -> Iterator[Case]:
+    """Fifty steps of each kind: one sequence, one in both directions, and eight sequences."""
+    for (op_type, gates, attributes), size in product(RECURRENCES, (64, 128, 256)):
+        for rows, ways in ((1, 1), (1, 2), (8, 1)):
+            node = helper.make_node(
+                op_type,
+                ["x", "w", "r"],
+                ["y"],
+                hidden_size=size,
+                direction="bidirectional" if ways == 2 else "forward",
+                **attributes,
+            )
+            weights = dict.fromkeys(("w", "r"), (ways, gates * size, size))
+            reset = ", reset after" if attributes else ""
+            name = f"{op_type} of {size}{reset}, {rows} rows, {ways} ways"
+            yield Case(name, [node], {"x": (50, rows, size)}, ["y"], weights)
 
 
 def _info(name: str, shape: Sequence[int | None] | None) -> onnx.ValueInfoProto:

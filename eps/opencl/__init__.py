@@ -61,6 +61,12 @@ class _Factory:
 
         return least_costs()
 
+    def step_costs(self) -> PlacementCosts:
+        """See SupportsStepCosts: those of CPUs."""
+        from eps.opencl.placement_costs import costs_of
+
+        return costs_of("CPU")
+
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
         import _json  # noqa: F401 - payloads' headers need it; see ort_lite/ep/sdk_libraries.py

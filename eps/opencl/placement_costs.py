@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts, find_least_costs
+from ort_lite.ep import (
+    ASSUMED_GPU_COSTS,
+    RESET_BEFORE,
+    PlacementCosts,
+    StepCosts,
+    find_least_costs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_STEPS = StepCosts(step=1.3, rate=25_000, tasks=2)
 _CPU = PlacementCosts(
     launch=12,
     crossing=6,
@@ -22,6 +29,7 @@ _CPU = PlacementCosts(
     compile=150_000,
     free_factor=1.5,  # a program for each set of shapes
     opening=900_000,
+    step_costs=dict.fromkeys(("GRU", RESET_BEFORE, "LSTM", "RNN"), _STEPS),
 )
 _GPU = replace(
     ASSUMED_GPU_COSTS, compile=_CPU.compile, free_factor=_CPU.free_factor, opening=200_000

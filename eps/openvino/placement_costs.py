@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts, find_least_costs
+from ort_lite.ep import (
+    ASSUMED_GPU_COSTS,
+    RESET_BEFORE,
+    PlacementCosts,
+    StepCosts,
+    find_least_costs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_STEPS = StepCosts(step=0.9, rate=12_500, sequences=4)
 _CPU = PlacementCosts(
     launch=6,
     crossing=1.5,
@@ -21,6 +28,10 @@ _CPU = PlacementCosts(
     math_rate=2_500,
     compile=40_000,
     free_factor=2.3,
+    step_costs={
+        **dict.fromkeys(("GRU", "LSTM", "RNN"), _STEPS),
+        RESET_BEFORE: StepCosts(step=12, rate=9_000, sequences=4),
+    },
 )
 _GPU = replace(ASSUMED_GPU_COSTS, product_rate=2_000_000, free_factor=_CPU.free_factor)
 _NPU = replace(_GPU, launch=200, call=2, step=4, compile=200_000)

@@ -76,6 +76,7 @@ _HOMES = {
         "SupportsLeastCosts",
         "SupportsMissingReason",
         "SupportsRequirementText",
+        "SupportsStepCosts",
         "SupportsThreadsOption",
         "SupportsUnknownOptions",
         "TRUE_TEXTS",
@@ -141,7 +142,13 @@ _HOMES = {
         "SupportsOtherAnswers",
         "SupportsOtherAnswersReport",
     ),
-    "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts", "find_least_costs"),
+    "ort_lite.ep.placement_costs": (
+        "ASSUMED_GPU_COSTS",
+        "RESET_BEFORE",
+        "PlacementCosts",
+        "StepCosts",
+        "find_least_costs",
+    ),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
@@ -216,6 +223,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import SupportsLeastCosts as SupportsLeastCosts
     from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason
     from ort_lite.ep.factory import SupportsRequirementText as SupportsRequirementText
+    from ort_lite.ep.factory import SupportsStepCosts as SupportsStepCosts
     from ort_lite.ep.factory import SupportsThreadsOption as SupportsThreadsOption
     from ort_lite.ep.factory import SupportsUnknownOptions as SupportsUnknownOptions
     from ort_lite.ep.factory import read_choice as read_choice
@@ -275,7 +283,9 @@ if TYPE_CHECKING:
     from ort_lite.ep.other_answers import SupportsOtherAnswers as SupportsOtherAnswers
     from ort_lite.ep.other_answers import SupportsOtherAnswersReport as SupportsOtherAnswersReport
     from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
+    from ort_lite.ep.placement_costs import RESET_BEFORE as RESET_BEFORE
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
+    from ort_lite.ep.placement_costs import StepCosts as StepCosts
     from ort_lite.ep.placement_costs import find_least_costs as find_least_costs
     from ort_lite.ep.ports import Port as Port
     from ort_lite.ep.ports import PortError as PortError

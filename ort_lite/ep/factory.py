@@ -126,6 +126,19 @@ class SupportsLeastCosts(Protocol):
 
 
 @runtime_checkable
+class SupportsStepCosts(Protocol):
+    """A factory whose EP computes recurrences fast on one kind of device.
+
+    A session of a default list that runs often then opens it for a graph of recurrences, although
+    another EP runs every node.
+    """
+
+    def step_costs(self) -> PlacementCosts:
+        """Costs of that kind of device, with `step_costs`. Imports no SDK."""
+        ...
+
+
+@runtime_checkable
 class SupportsHandleOptions(Protocol):
     """A factory with options that name objects of this process, such as a command queue.
 

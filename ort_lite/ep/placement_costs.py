@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+RESET_BEFORE = "GRU, linear_before_reset=0"
+"""A GRU whose reset gate comes before the product with the state: a kind of recurrence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCosts:
+    """Costs of the sequential steps of one kind of recurrence, as measured.
+
+    Attributes:
+        step: Microseconds of a step, its product not included.
+        rate: Operations of a step's product in a microsecond, with one sequence.
+        sequences: How many sequences one product takes, each in the time of one.
+        tasks: Sequences and directions that threads compute at the same time, each for itself; 0
+            where a step takes all sequences of a direction.
+    """
+
+    step: float
+    rate: float
+    sequences: int = 1
+    tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +52,7 @@ class PlacementCosts:
         free_factor: Of launch, crossing, call and compile, where shapes are not known beforehand.
         opening: Microseconds of processor time until the device can be used, once in a process.
         composes: Whether an operator is several calls, and a convolution a copy and a product.
+        step_costs: By kind of recurrence ("GRU", "LSTM", "RNN" or RESET_BEFORE), of known shapes.
     """
 
     launch: float
@@ -45,6 +67,7 @@ class PlacementCosts:
     free_factor: float = 1
     opening: float = 0
     composes: bool = False
+    step_costs: Mapping[str, StepCosts] = field(default_factory=dict)
 
 
 ASSUMED_GPU_COSTS = PlacementCosts(
@@ -62,7 +85,7 @@ ASSUMED_GPU_COSTS = PlacementCosts(
 
 
 def find_least_costs(devices: Sequence[PlacementCosts]) -> PlacementCosts:
-    """Of several devices the lowest cost, and the highest rate, of each kind."""
+    """Of several devices the lowest cost, and the highest rate, of each kind; no costs of steps."""
     return PlacementCosts(
         launch=min(one.launch for one in devices),
         crossing=min(one.crossing for one in devices),

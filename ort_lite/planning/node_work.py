@@ -62,6 +62,7 @@ class NodeWork:
         calls: Calls of a kernel library, at least 1.
         steps: Sequential steps of a recurrence.
         rows: Of a step, each of a sequence of its own.
+        ways: Directions of a recurrence, whose steps `steps` counts together.
         products: Multiplications and additions of matrix products and convolutions.
         stepped: Those of `products` that sequential steps make, each step a few of them.
         traffic: Bytes read and written, weights included.
@@ -73,6 +74,7 @@ class NodeWork:
     calls: int = 1
     steps: int = 0
     rows: int = 1
+    ways: int = 1
     products: int = 0
     stepped: int = 0
     traffic: int = 0
@@ -153,7 +155,7 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
         free = free or work.free
         if graph.bodies(index) or (not has_steps and (free or shared > most)):
             return None
-        together, steps = _split_steps(work)
+        together, steps = split_steps(work)
         shared += together.microseconds(costs)
         calls += NodeWork(calls=together.calls, free=together.free).microseconds(costs)
         if steps is not None:
@@ -164,7 +166,7 @@ def estimate_run(graph: Graph, costs: PlacementCosts, most: float = inf) -> RunE
     return RunEstimate(shared, calls, sequential, largest_step, largest_row, free)
 
 
-def _split_steps(work: NodeWork) -> tuple[NodeWork, NodeWork | None]:
+def split_steps(work: NodeWork) -> tuple[NodeWork, NodeWork | None]:
     """Work that threads can share, and that of sequential steps."""
     if not work.steps:
         return work, None
@@ -303,6 +305,7 @@ def _recurrent(graph: Graph, index: int, work: NodeWork) -> NodeWork:
         work,
         steps=steps * ways,
         rows=rows,
+        ways=ways,
         products=sums * (columns + hidden),
         stepped=sums * hidden,
         math=steps * rows * ways * gates * hidden,

@@ -122,9 +122,11 @@ def prepare(
             )
             first = None
             if judge is not None and not (rules.ordered or declined or graph.is_body):
+                from ort_lite.planning.faster_steps import move_steps  # noqa: PLC0415 - lazy: reload
                 from ort_lite.planning.whole_graph import keep_whole  # noqa: PLC0415 - lazy: reload
 
                 assignment = keep_whole(graph, rules.eps, assignment, judge)
+                assignment = move_steps(graph, rules.eps, assignment)
             if rules.selected:
                 from ort_lite.planning.reloaded_parts import find_unanswered  # noqa: PLC0415 - lazy: reload
 

@@ -160,7 +160,7 @@ class SessionLoader:
         self, source: ModelSource, providers: Sequence[ProviderRequest], undo: ExitStack
     ) -> tuple[LoadRequest, ProviderChoice | None]:
         """A request with the first EP, the default one, and those others that the model needs."""
-        from ort_lite.start.plan_providers import plan_providers  # noqa: PLC0415 - lazy: reload
+        from ort_lite.start.plan_providers import may_move_steps, plan_providers  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.prepare_model import transform_model  # noqa: PLC0415 - lazy: reload
 
         ends = (providers[0], providers[-1])
@@ -168,7 +168,12 @@ class SessionLoader:
         if len(request.eps) < len(ends):  # the first is not here: the second is the first one now
             return self._add_opened(request, providers, providers[1:-1], undo), None
         transformed = transform_model(source.load_plain().model, request)
-        plan = plan_providers(providers, request.eps, lambda: transformed.graph)
+        plan = plan_providers(
+            providers,
+            request.eps,
+            lambda: transformed.graph,
+            for_many_runs=self.fixed_inputs is not None and may_move_steps(self.options),
+        )
         request = self._add_opened(request, providers, plan.opened, undo, plan.choice)
         request = replace(request, transformed=transformed, assignment=plan.assignment)
         return replace(request, planned=True), plan.choice

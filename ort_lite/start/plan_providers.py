@@ -7,11 +7,12 @@ one of them (docs/adr/0048-providers-opened-on-demand.md).
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import ENABLE_KEY
-from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason
+from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason, SupportsStepCosts
 from ort_lite.providers import catalog
 from ort_lite.providers.provider_choice import ProviderChoice
 from ort_lite.start.placement_option import PAYS, choose_placement
@@ -59,10 +60,22 @@ def may_plan(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bo
     )
 
 
+def may_move_steps(options: SessionOptions) -> bool:
+    """Whether recurrences may go where several threads compute them.
+
+    Not if the user chose a number of threads, and not with a single CPU.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    count = len(affinity(0)) if affinity is not None else os.cpu_count()
+    return not options.intra_op_num_threads and (count or 1) > 1
+
+
 def plan_providers(
     requests: Sequence[ProviderRequest],
     eps: Sequence[ExecutionProvider],
     transform: Callable[[], Graph],
+    *,
+    for_many_runs: bool = False,
 ) -> ProviderPlan:
     """Find out which of the other execution providers a model needs.
 
@@ -70,6 +83,8 @@ def plan_providers(
         requests: All of the session, the default EP last.
         eps: The first and the default one, open.
         transform: Gives the graph that is going to be partitioned.
+        for_many_runs: Whether one that runs recurrences faster is opened, although the first one
+            runs every node.
     """
     from ort_lite.planning.judge_placement import may_pay  # noqa: PLC0415 - lazy: reload
 
@@ -81,9 +96,12 @@ def plan_providers(
     at_home = default.placement_costs()
     assignment = _assign_to_both(graph, first, default)
     left = _left_nodes(graph, assignment)
+    faster = find_faster_steps(graph, first, requests) if for_many_runs and not left else ""
     why: dict[str, str] = {}
     for request in others:
         factory = factories[request.name]
+        if request.name == faster:
+            continue
         if not left:
             why[request.name] = f"{first.name} runs every node"
         elif (
@@ -94,6 +112,30 @@ def plan_providers(
             why[request.name] = f"no node that {first.name} leaves is enough work to pay there"
     plan = _make_plan(requests, why, factories)
     return plan if plan.opened else replace(plan, assignment=assignment)
+
+
+def find_faster_steps(
+    graph: Graph, first: ExecutionProvider, requests: Sequence[ProviderRequest]
+) -> str:
+    """Name of an EP that may run the recurrences of a graph faster than the first one; "" if none.
+
+    Args:
+        graph: Every node of it runs on `first`.
+        first: Of the session's EPs, open.
+        requests: All of the session, as `may_plan` accepts them.
+    """
+    from ort_lite.planning.faster_steps import compare_steps  # noqa: PLC0415 - lazy: rare
+
+    here, installed = first.placement_costs(), catalog.entries()
+    for request in requests[1:-1]:
+        factory = installed[request.name].load()
+        if here is None or not isinstance(factory, SupportsStepCosts):
+            continue
+        if compare_steps(graph, here, factory.step_costs()) is not None:
+            missing = isinstance(factory, SupportsMissingReason) and factory.missing()
+            if not missing:
+                return request.name
+    return ""
 
 
 def _assign_to_both(

@@ -18,12 +18,13 @@ from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.ep.interface import SupportsCompileByShape
 from ort_lite.model.fixed_inputs import FixedInputs
 from ort_lite.planning.control_inputs import find_control_inputs, is_fixed, may_have_random_nodes
+from ort_lite.planning.faster_steps import MOVED
 from ort_lite.providers.provider_list import Fallback
 from ort_lite.sdk_thread import SdkThread
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.start.load_report import BackgroundCompile
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
-from ort_lite.start.plan_providers import may_plan
+from ort_lite.start.plan_providers import find_faster_steps, may_move_steps, may_plan
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from ort_lite.ep.interface import Value
     from ort_lite.model.graph import Graph
+    from ort_lite.options import SessionOptions
     from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_session import SessionLoader
@@ -91,6 +93,8 @@ class SpecializedPlans:
             least_runs: With the same shapes before a plan is made.
         """
         generic = model.prepared
+        self._settled = not _has_shapes_to_fix(generic.graph)
+        self._names_of_eps = {part.ep.name for part in generic.partitions}
         self._nodes, self._pieces = count_nodes(generic.graph), count_partitions(generic)
         self._origin = model.origin
         self._loader = loader
@@ -189,6 +193,9 @@ class SpecializedPlans:
         default, pieces = model.eps[-1], count_partitions(model.prepared)
         if pieces > self._pieces:
             return f"it would run in {pieces} partitions instead of {self._pieces}"
+        names = {part.ep.name for part in model.prepared.partitions}
+        if self._settled and names == self._names_of_eps:
+            return "it would run where it runs already"
         if any(part.ep is not default for part in model.prepared.partitions):
             return ""
         after = count_nodes(model.prepared.graph)
@@ -247,20 +254,34 @@ class SpecializedPlans:
             plan.model.release()
 
 
-def may_specialize(prepared: PreparedGraph) -> bool:
-    """Whether plans for shapes could be simpler than this graph.
+def may_specialize(
+    model: PreparedModel, options: SessionOptions, requests: Sequence[ProviderRequest]
+) -> bool:
+    """Whether plans for shapes could be simpler than this graph, or faster elsewhere.
 
-    Not where all shapes are fixed and no input decides branches, where an execution provider
-    compiles for each set of shapes anyway, nor with random nodes: a session goes on with the
-    numbers that it began with.
+    Not where all shapes are fixed and no input decides branches, unless another execution provider
+    of a default list runs recurrences faster. Not where an execution provider compiles for each set
+    of shapes anyway, nor with random nodes: a session goes on with the numbers that it began with.
     """
-    graph = prepared.graph
+    prepared = model.prepared
+    graph, parts = prepared.graph, prepared.partitions
     if graph.overridable or not all(isinstance(i.type, TensorType) for i in graph.inputs):
         return False
-    if any(isinstance(part.compiled, SupportsCompileByShape) for part in prepared.partitions):
+    if any(isinstance(part.compiled, SupportsCompileByShape) for part in parts):
         return False
-    free = not all(is_fixed(info) for info in graph.inputs)
-    return (free or bool(find_control_inputs(graph))) and not may_have_random_nodes(graph)
+    if may_have_random_nodes(graph):
+        return False
+    if _has_shapes_to_fix(graph):
+        return True
+    if len(parts) != 1 or parts[0].ep is not model.eps[0]:
+        return False
+    moves = may_plan(options, requests) and may_move_steps(options)
+    return moves and bool(find_faster_steps(graph, parts[0].ep, requests))
+
+
+def _has_shapes_to_fix(graph: Graph) -> bool:
+    """Whether a set of shapes, and of values that decide branches, makes the graph another one."""
+    return not all(is_fixed(i) for i in graph.inputs) or bool(find_control_inputs(graph))
 
 
 def count_nodes(graph: Graph) -> int:
@@ -275,8 +296,13 @@ def count_partitions(prepared: PreparedGraph) -> int:
 
 
 def _describe(plan: SpecializedPlan) -> str:
+    prepared = plan.model.prepared
     counts: dict[str, int] = {}
-    for part in plan.model.prepared.partitions:
+    for part in prepared.partitions:
         counts[part.ep.name] = counts.get(part.ep.name, 0) + len(part.nodes)
     nodes = ", ".join(f"{ep} {count}" for ep, count in counts.items())
-    return f"specialized plan for {plan.inputs}: {nodes or 'no nodes'}"
+    lines = [f"specialized plan for {plan.inputs}: {nodes or 'no nodes'}"]
+    first = plan.model.eps[0].name
+    reasons = {reasons.get(first, "") for reasons in prepared.refusals.values()}
+    lines += [f"{first}: {reason}" for reason in sorted(reasons) if MOVED in reason]
+    return "; ".join(lines)
