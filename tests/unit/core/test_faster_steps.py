@@ -16,6 +16,7 @@ from ctx_formats.lean_dataclass import replace
 from ort_lite.ep import RESET_BEFORE, StepCosts
 from ort_lite.model import loader
 from ort_lite.model.shape_inference import infer_types
+from ort_lite.planning import faster_steps
 from ort_lite.planning.faster_steps import compare_steps, move_steps
 from ort_lite.planning.judge_placement import RUNS_PER_COMPILE, Judge
 from ort_lite.planning.partitioner import assign
@@ -165,13 +166,13 @@ def session(source: bytes, threads: int = 0) -> ort.InferenceSession:
     return ort.InferenceSession(source, options)
 
 
-def plans(source: bytes, rows: int = 1, steps: int = 400, threads: int = 0) -> list[str]:
+def plans(source: bytes, steps: int = 400, threads: int = 0) -> list[str]:
     """Lines about plans after some runs, whose answers are onnxruntime's before and after."""
     peer = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
     random = np.random.default_rng(1)
     with session(source, threads) as one:
         for turn in range(8):
-            x = random.standard_normal((steps, rows, HIDDEN)).astype(np.float32)
+            x = random.standard_normal((steps, 1, HIDDEN)).astype(np.float32)
             (mine,), (theirs,) = one.run(None, {"x": x}), peer.run(None, {"x": x})
             np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
             if turn == 4:
@@ -194,3 +195,27 @@ def test_a_session_that_runs_often_moves_to_opencl(steps: int | str) -> None:
 )
 def test_a_session_with_little_to_gain_stays(steps: int, threads: int) -> None:
     assert plans(recurrent_model(steps=steps), steps=steps, threads=threads) == []
+
+
+def test_a_number_of_threads_keeps_free_shapes_where_it_holds() -> None:
+    (line,) = plans(recurrent_model(steps="n"), threads=1)
+    assert line.startswith("specialized plan for x [400, 1, 32]: OpenVINOExecutionProvider")
+    assert "OpenCLExecutionProvider" not in line
+
+
+def test_known_shapes_get_no_second_plan_where_they_run_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the device that opens is another than the one that would be faster."""
+    if not may_move_steps(ort.SessionOptions()):
+        pytest.skip("a single CPU")
+    monkeypatch.setattr(faster_steps, "move_steps", lambda graph, eps, assignment: assignment)
+    assert plans(recurrent_model(steps=400)) == [
+        "no specialized plan for x [400, 1, 32]: it would run where it runs already"
+    ]
+
+
+def test_steps_move_with_several_cpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpus, expected in (({0}, False), ({0, 1}, True)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _pid, cpus=cpus: cpus, raising=False)
+        assert may_move_steps(ort.SessionOptions()) is expected
