@@ -173,6 +173,19 @@ CASES = {
         )
     ),
     **{
+        f"{kind.lower()}_shared": Case(
+            _node(
+                *(kind, _zeros(50, 1, 8), _zeros(1, gates * 112, 8), _zeros(1, gates * 112, 112)),
+                *(None, np.zeros(1, np.int32) if kind == "LSTM" else None),
+                fixed=(1, 2),
+                hidden_size=112,
+                **more,
+            ),
+            replace(CPU, multiplies_pairs=True),
+        )
+        for kind, gates, more in (("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}))
+    },
+    **{
         f"lstm_quantised{name}": Case(
             _node(
                 *("DynamicQuantizeLSTM", _zeros(5, batch, 8), _zeros(1, 8, 64, dtype="int8")),

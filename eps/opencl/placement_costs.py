@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STEPS = StepCosts(step=1.3, rate=25_000, tasks=2)
+_SHARED = replace(_STEPS, shared=65_536)
 _CPU = PlacementCosts(
     launch=12,
     crossing=6,
@@ -29,7 +30,7 @@ _CPU = PlacementCosts(
     compile=150_000,
     free_factor=1.5,  # a program for each set of shapes
     opening=900_000,
-    step_costs=dict.fromkeys(("GRU", RESET_BEFORE, "LSTM", "RNN"), _STEPS),
+    step_costs={**dict.fromkeys(("GRU", "LSTM", "RNN"), _SHARED), RESET_BEFORE: _STEPS},
 )
 _GPU = replace(
     ASSUMED_GPU_COSTS, compile=_CPU.compile, free_factor=_CPU.free_factor, opening=200_000

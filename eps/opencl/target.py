@@ -96,6 +96,14 @@ class Target:
         return self.groups is not None and self.groups.local > 0
 
     @property
+    def sees_stores_in_order(self) -> bool:
+        """Whether an item may wait for what another one stores: on the cores of an x86 CPU.
+
+        OpenCL C promises no order between work-groups, and no program has atomics of OpenCL 2.0.
+        """
+        return self.multiplies_pairs and self.groups is None
+
+    @property
     def pair(self) -> int:
         """Floats in two registers: one's arithmetic fills the waits of the other's."""
         return min(MOST_LANES, 2 * self.vector)

@@ -23,12 +23,15 @@ class StepCosts:
         sequences: How many sequences one product takes, each in the time of one.
         tasks: Sequences and directions that threads compute at the same time, each for itself; 0
             where a step takes all sequences of a direction.
+        shared: Operations of one sequence's product in a step, from which on fewer sequences than
+            `tasks` occupy all threads, each with a part of the product; 0 where they do not.
     """
 
     step: float
     rate: float
     sequences: int = 1
     tasks: int = 0
+    shared: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

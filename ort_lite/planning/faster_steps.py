@@ -121,5 +121,6 @@ def _time_of(work: NodeWork, costs: StepCosts) -> float:
     rows = max(1, work.rows)
     if costs.tasks:
         alone = work.steps * rows * costs.step + work.products / costs.rate
-        return alone / min(costs.tasks, rows * work.ways)
+        shares = 0 < costs.shared <= work.products / max(1, work.steps * rows)
+        return alone / (costs.tasks if shares else min(costs.tasks, rows * work.ways))
     return work.steps * costs.step + work.products / costs.rate / min(costs.sequences, rows)

@@ -129,6 +129,23 @@ def test_directions_and_sequences_share_threads() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "both", "part"), [(1, False, 1 / 2), (1, True, 1), (8, False, 1), (8, True, 1)]
+)
+def test_threads_share_the_steps_of_one_sequence_from_some_size_on(
+    rows: int, *, both: bool, part: float
+) -> None:
+    operations = 2 * HIDDEN * 3 * HIDDEN
+    graph = recurrent_graph(rows=rows, both=both)
+    apart = compare_steps(graph, SLOW, SWIFT)
+    assert apart is not None
+    for shared, expected in ((operations + 1, 1), (operations, part)):
+        costs = StepCosts(step=1, rate=10_000, tasks=2, shared=shared)
+        times = compare_steps(graph, SLOW, replace(SWIFT, step_costs=dict.fromkeys(KINDS, costs)))
+        assert times is not None
+        assert times.there - 20 == pytest.approx(expected * (apart.there - 20), rel=0.1)
+
+
+@pytest.mark.parametrize(
     ("graph", "here", "there"),
     [
         (recurrent_graph(steps="n"), SLOW, SWIFT),

@@ -8,6 +8,14 @@ import numpy as np
 import pytest
 from device_models import NodeSet
 
+import ort_lite as ort
+from ctx_formats.lean_dataclass import replace
+from eps.opencl import provider
+from eps.opencl.compile.codegen.shared_steps import choose_parts
+from eps.opencl.compile.ir import IrTensor, Recurrence
+from eps.opencl.runtime.describe_target import describe_target
+from eps.opencl.target import Groups, Target
+
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STATES = {"LSTM": 3, "GRU": 2, "RNN": 2}
 
@@ -61,6 +69,89 @@ def test_recurrent_networks_agree_with_onnxruntime(platform: str) -> None:
     nodes = NodeSet()
     add_networks(nodes)
     nodes.check(platform=platform, rtol=2e-5, atol=5e-6)
+
+
+def add_shared_networks(nodes: NodeSet) -> None:
+    """One sequence each, long and wide enough for several work-items to share its steps."""
+    add_network(nodes, "LSTM", (40, 1, 8, 128), "bhc")
+    add_network(nodes, "LSTM", (40, 1, 8, 128), "bhcp", direction="reverse")
+    add_network(nodes, "LSTM", (60, 1, 8, 96), "bnc", direction="reverse")
+    add_network(nodes, "LSTM", (30, 2, 8, 128), "bnh", direction="bidirectional")
+    add_network(nodes, "GRU", (40, 1, 8, 128), "bh", linear_before_reset=1)
+    add_network(nodes, "GRU", (50, 1, 8, 136), "n", linear_before_reset=1)
+    add_network(nodes, "GRU", (40, 1, 8, 128), "bh")  # reset before: not shared
+    add_network(nodes, "RNN", (40, 1, 8, 256), "bh", activations=["Relu"])
+
+
+@pytest.mark.parametrize("platform", ["", "portable"])
+@pytest.mark.parametrize("units", [2, 32])
+def test_items_that_share_steps_agree_with_onnxruntime(
+    units: int, platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of them the device runs side by side."""
+
+    def describe_with_units(*arguments: Any) -> Target:
+        return replace(describe_target(*arguments), units=units)
+
+    monkeypatch.setattr(provider, "describe_target", describe_with_units)
+    nodes = NodeSet()
+    add_shared_networks(nodes)
+    nodes.check(platform=platform, rtol=2e-5, atol=5e-6)
+    nodes.run_with({"platform": platform} if platform else {}, times=4)
+
+
+def test_a_length_that_no_sequence_has_is_an_error_where_items_share_steps() -> None:
+    nodes = NodeSet()
+    add_network(nodes, "LSTM", (40, 1, 8, 128), "n")
+    (lengths,) = (name for name, value in nodes.feeds.items() if value.dtype == np.int32)
+    nodes.feeds[lengths] = np.array([41], np.int32)
+    with pytest.raises(ort.OrtLiteError, match="out of the range"):
+        nodes.run()
+
+
+X86 = Target(
+    vector=16, accumulators=28, tasks=64, attributes="", double=True, alignment=128,
+    late_binaries=False, calls_builtins=False, multiplies_pairs=True, units=4,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "target", "parts"),
+    [
+        ("LSTM", (100, 1, 256), {}, 4),
+        ("LSTM", (100, 1, 256), {"units": 1}, 1),
+        ("LSTM", (100, 1, 256), {"units": 64}, 8),
+        ("LSTM", (100, 2, 256), {}, 2),
+        ("LSTM", (100, 4, 256), {}, 1),
+        ("LSTM", (100, 1, 128), {"units": 64}, 4),
+        ("LSTM", (100, 1, 64), {}, 1),
+        ("LSTM", (3, 1, 256), {}, 1),
+        ("GRU", (100, 1, 200), {}, 2),
+        ("GRU", (100, 1, 204), {}, 3),
+        ("GRU", (100, 1, 202), {}, 1),
+        ("RNN", (100, 1, 256), {}, 4),
+        ("LSTM", (100, 1, 256), {"multiplies_pairs": False}, 1),
+        ("LSTM", (100, 1, 256), {"groups": Groups(size=64, units=4, local=0)}, 1),
+    ],
+)
+def test_cores_that_would_idle_share_the_steps_of_a_sequence(
+    kind: str, sizes: tuple[int, int, int], target: dict[str, Any], parts: int
+) -> None:
+    """Where a step is long enough; whole vectors each, and at most eight."""
+    steps, batch, hidden = sizes
+    rows = GATES[kind] * hidden
+    inputs = (
+        IrTensor((steps, batch, rows), "float32"),
+        IrTensor((1, rows, hidden), "float32"),
+    )
+    op = Recurrence(
+        inputs, IrTensor((steps + 1, 1, batch, hidden), "float32"), kind=kind, reverse=(False,),
+        activations=("Sigmoid", "Tanh", "Tanh"), linear_before_reset=kind == "GRU",
+    )  # fmt: skip
+    assert choose_parts(op, replace(X86, **target)) == parts
+    if kind == "GRU":
+        op.linear_before_reset = False
+        assert choose_parts(op, replace(X86, **target)) == 1
 
 
 def test_a_network_that_no_kernel_fits_is_refused_with_the_reason() -> None:

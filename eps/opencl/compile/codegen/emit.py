@@ -145,7 +145,6 @@ def _emit_chained(
                     for name in functions
                     if name in chosen
                 ),
-                PAUSE if target.multiplies_pairs else NO_PAUSE,
                 emit_chain_entry(head, FUNCTION, most, len(kernels), len(chains), cases),
             ]
         )
@@ -295,6 +294,8 @@ def _emit_preamble(body: str, target: Target) -> str:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
     if "ol_quads" in body:
         lines.append(_text("vnni.cl"))
+    if "ol_pause" in body:
+        lines.append(PAUSE if target.multiplies_pairs else NO_PAUSE)
     if "double" in body:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     if "ol_" in body:

@@ -15,8 +15,8 @@ from eps.opencl.compile.codegen import (
     halves,
     lines,
     quantised_recurrent,
-    recurrent,
     scatter,
+    shared_steps,
 )
 from eps.opencl.compile.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.compile.codegen.kernel import UNNAMED
@@ -86,9 +86,9 @@ GENERATORS: Mapping[type[Op], Generator] = {
     **halves.GENERATORS,
     **custom.GENERATORS,
     **lines.GENERATORS,
-    **recurrent.GENERATORS,
     **quantised_recurrent.GENERATORS,
     **scatter.GENERATORS,
+    **shared_steps.GENERATORS,
 }
 
 

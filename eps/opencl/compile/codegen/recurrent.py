@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, load, offset_of, store
-from eps.opencl.compile.ir import Recurrence
 from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from eps.opencl.compile.ir import Op
+    from eps.opencl.compile.ir import Recurrence
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
@@ -30,21 +29,32 @@ ACTIVATIONS: Mapping[str, str] = {
 
 
 class RecurrenceWriter:
-    """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'.
+    """Writes one recurrence.
 
-    `panel` is how many vectors of results one pass over the state accumulates.
+    Attributes:
+        blocks: The packed weights, parameters after the inputs'.
+        panel: How many vectors of results one pass over the state accumulates.
+        units: Of the state, that a work-item computes; it has them from 0 on in what it keeps.
+        unit: C name of the index of one of them in the whole state.
+        block: C name of the index of its weights among those of all directions.
     """
 
     def __init__(self, op: Recurrence, step: PlacedOp, target: Target) -> None:
         self.op, self.views, self.y = op, list(step.inputs), step.output
         self.code = Code()
-        self.hidden = op.output.shape[3]
+        self.hidden = self.units = op.output.shape[3]
+        self.unit, self.block = "u", "d"
         self.lanes = target.vector
-        self.vector = target.vector
-        while self.hidden % self.vector:
-            self.vector //= 2
+        self.vector = self._choose_vector()
         self.blocks: list[Storage] = []
         self.panel = PANEL
+
+    def _choose_vector(self) -> int:
+        """Lanes of the vectors that the units are computed in."""
+        vector = self.lanes
+        while self.units % vector:
+            vector //= 2
+        return vector
 
     @property
     def kind(self) -> str:
@@ -64,22 +74,34 @@ class RecurrenceWriter:
         code.add(f"float a[{self._pad_count(rows) + self.lanes}];")
         for name, index in zip(cells, (op.initial_h, op.initial_c), strict=False):
             self._start(name, index)
-        code.add(f"int n = {steps};")
-        if op.lengths:
-            view = self.views[op.lengths]
-            code.add(f"n = p{op.lengths}[{offset_of([('b', view.strides[0])], view.offset)}];")
-            code.add(f"if (n < 0 || n > {steps}) {{ *wrong = 1; n = 0; }}")
+        self._read_length()
         code.open("for (int t = 0; t < n; ++t)")
-        back = {True: "n - 1 - t", False: "t"}
-        first, last = (back[r] for r in (op.reverse[0], op.reverse[-1]))
-        code.add(f"const int s = {first if first == last else f'd ? {last} : {first}'};")
-        {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[op.kind]()
+        code.add(f"const int s = {self._place('t', 'n')};")
+        self._step()
         code.close()
         self._finish(cells, steps)
         operands = (*(v.buffer for v in self.views), *self.blocks, self.y.buffer)
         text = code.text().replace("@y", f"p{len(operands) - 1}")
         work = 2 * steps * batch * directions * rows * self.hidden
         return Kernel(text, operands, directions * batch, checks=bool(op.lengths), work=work)
+
+    def _read_length(self) -> None:
+        """The steps of this sequence: `n`."""
+        steps, lengths = self.views[0].shape[0], self.op.lengths
+        self.code.add(f"int n = {steps};")
+        if lengths:
+            view = self.views[lengths]
+            self.code.add(f"n = p{lengths}[{offset_of([('b', view.strides[0])], view.offset)}];")
+            self.code.add(f"if (n < 0 || n > {steps}) {{ *wrong = 1; n = 0; }}")
+
+    def _place(self, turn: str, count: str) -> str:
+        """Where the values of a turn are in a sequence of `count`."""
+        back = {True: f"{count} - 1 - {turn}", False: turn}
+        first, last = (back[r] for r in (self.op.reverse[0], self.op.reverse[-1]))
+        return first if first == last else f"d ? {last} : {first}"
+
+    def _step(self) -> None:
+        {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.op.kind]()
 
     def _weights(self) -> Array:
         weights = self.views[1].buffer.constant
@@ -94,12 +116,12 @@ class RecurrenceWriter:
         self.code.add(f"{name}[u] = {self._initial_value(index)};")
         self.code.close()
 
-    def _initial_value(self, index: int) -> str:
+    def _initial_value(self, index: int, unit: str = "u") -> str:
         """A unit of the state that input `index` gives; 0 without one."""
         if not index:
             return "0.0f"
         view = self.views[index]
-        terms = zip(("d", "b", "u"), view.strides, strict=True)
+        terms = zip(("d", "b", unit), view.strides, strict=True)
         return f"p{index}[{offset_of(terms, view.offset)}]"
 
     def _product(self, source: str, first: int, last: int) -> None:
@@ -117,7 +139,7 @@ class RecurrenceWriter:
         for number, vectors, begin in self._panels(count):
             code.open(f"for (int p = 0; p < {number}; ++p)")
             code.add(
-                f"__global const float* w = {pointer} + d * {self.hidden * count}"
+                f"__global const float* w = {pointer} + {self.block} * {self.hidden * count}"
                 f" + {begin * self.hidden} + p * {self.hidden * wide};"
             )
             names = [f"s{i}" for i in range(vectors)]
@@ -144,20 +166,20 @@ class RecurrenceWriter:
             yield 1, rest // self.lanes, full * wide
 
     def _units(self) -> None:
-        self.code.open(f"for (int u = 0; u < {self.hidden}; u += {self.vector})")
+        self.code.open(f"for (int u = 0; u < {self.units}; u += {self.vector})")
 
     def _gate(self, gate: int, *, recurrent: bool = True) -> str:
         """Input and recurrent product of a gate, at the units u."""
-        view, gates = self.views[0], self._weights().shape[1] // self.hidden
+        view, gates = self.views[0], self._weights().shape[1] // self.units
         inner = view.strides[2]
         terms = [("s", view.strides[0]), ("b", view.strides[1])]
-        terms += [("d", gates * self.hidden * inner), ("u", inner)]
+        terms += [("d", gates * self.hidden * inner), (self.unit, inner)]
         at = offset_of(terms, view.offset + gate * self.hidden * inner)
         projected = load("p0", at, inner, self.vector)
         return f"{projected} + {self._private_name('a', gate)}" if recurrent else projected
 
     def _private_name(self, name: str, gate: int = 0) -> str:
-        at = f"u + {gate * self.hidden}" if gate else "u"
+        at = f"u + {gate * self.units}" if gate else self.unit if name == "h" else "u"
         return load(name, at, 1, self.vector)
 
     def _guard_text(self, which: int, text: str) -> str:
@@ -180,12 +202,12 @@ class RecurrenceWriter:
         if not index:
             return ""
         view = self.views[index]
-        terms = [("d", view.strides[0]), ("u", view.strides[1])]
+        terms = [("d", view.strides[0]), (self.unit, view.strides[1])]
         at = offset_of(terms, view.offset + gate * self.hidden * view.strides[1])
         return f" + {state} * {load(f'p{index}', at, view.strides[1], self.vector)}"
 
     def _lstm(self) -> None:
-        self._product("h", 0, 4 * self.hidden)
+        self._product("h", 0, 4 * self.units)
         self._lstm_units()
 
     def _lstm_units(self) -> None:
@@ -204,12 +226,12 @@ class RecurrenceWriter:
         """Gates z, r, h; the reset is before the product with the state, or after."""
         hidden, op = self.hidden, self.op
         if op.linear_before_reset:
-            self._product("h", 0, 3 * hidden)
+            self._product("h", 0, 3 * self.units)
             self._units()
             inner = self._private_name("a", 2)
             if op.hidden_bias:
                 view = self.views[op.hidden_bias]
-                terms = zip(("d", "u"), view.strides, strict=True)
+                terms = zip(("d", self.unit), view.strides, strict=True)
                 at = offset_of(terms, view.offset)
                 inner += f" + {load(f'p{op.hidden_bias}', at, view.strides[1], self.vector)}"
             self._let("r", self._guard_text(0, self._gate(1)))
@@ -230,7 +252,7 @@ class RecurrenceWriter:
         self._emit({"h": "out"})
 
     def _rnn(self) -> None:
-        self._product("h", 0, self.hidden)
+        self._product("h", 0, self.units)
         self._units()
         self._let("out", self._guard_text(0, self._gate(0)))
         self._emit({"h": "out"})
@@ -247,11 +269,3 @@ class RecurrenceWriter:
         for i, name in enumerate(cells):
             at = offset_of([("d", d), ("b", b), ("u", u)], self.y.offset + (steps + i) * t)
             code.add(f"for (int u = 0; u < {self.hidden}; ++u) @y[{at}] = {name}[u];")
-
-
-def recurrence_kernel(op: Recurrence, step: PlacedOp, target: Target) -> Kernel:
-    """Directions and sequences of a batch in parallel, steps one after another."""
-    return RecurrenceWriter(op, step, target).kernel()
-
-
-GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {Recurrence: recurrence_kernel}
