@@ -19,7 +19,7 @@ from ort_lite.transforms.subexpressions import NONDETERMINISTIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ctx_formats.onnx_model import Node, Tensor
+    from ctx_formats.onnx_model import Node, Tensor, ValueType
     from ort_lite.transforms.mutable_graph import MutableGraph
 
     Evaluate = Callable[[GraphDef, Mapping[str, int]], Sequence[object] | None]
@@ -162,7 +162,7 @@ class Folder:
             return None
         computed = dict(zip(outputs, values, strict=True))
         arrays = {n: v for n, v in computed.items() if isinstance(v, np.ndarray)}
-        fit = all(_fits_declaration(graph, name, array) for name, array in arrays.items())
+        fit = all(fits_declaration(graph.type_of(name), array) for name, array in arrays.items())
         return arrays if fit and len(arrays) == len(computed) else None
 
 
@@ -220,13 +220,16 @@ def _bytes(graph: MutableGraph, name: str) -> int | None:
     return -(-bits // 8)
 
 
-def _fits_declaration(graph: MutableGraph, name: str, array: np.ndarray) -> bool:
-    """Whether a result is what inference said; a model that says something else keeps its nodes."""
-    value_type = graph.type_of(name)
+def fits_declaration(value_type: ValueType | None, array: np.ndarray) -> bool:
+    """Whether a result is what inference said; a model that says something else keeps its nodes.
+
+    Args:
+        value_type: A tensor of unknown rank may be anything.
+        array: The result.
+    """
     shape = value_type.shape if isinstance(value_type, TensorType) else None
-    return (
-        shape is not None
-        and len(shape) == array.ndim
+    return shape is None or (
+        len(shape) == array.ndim
         and all(
             dim == size or not isinstance(dim, int)
             for dim, size in zip(shape, array.shape, strict=True)

@@ -14,6 +14,7 @@ from ort_lite.transforms import (
     cast_like,
     eliminate,
     equal_sizes,
+    fold_loops,
     fuse_conv_bn,
     fuse_reshape,
     ifs_to_where,
@@ -46,9 +47,9 @@ ROUNDS = 5
 """One transformation makes room for another; so often all of them are tried."""
 MAX_DEPTH = 64
 """Bodies inside bodies; deeper ones are left as they are."""
-INLINE_ROUNDS = 12
-"""A branch that comes out tells inference more, and so settles the conditions of other branches: so
-often they are looked at again."""
+SETTLING_ROUNDS = 12
+"""A branch that comes out, or a Loop that becomes a constant, tells inference more, and so settles
+the conditions of other branches: so often they are looked at again."""
 SIZE_ROUNDS = 16
 """Constants decide the sizes of others, and a layer's sizes those of the next layer: so often types
 are inferred again, while that settles any."""
@@ -187,15 +188,15 @@ def _lift_loops(
 def _settle(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
-    """`model` after whatever sizes settle: other sizes, and Ifs, whose branches settle more."""
+    """`model` after whatever sizes settle: others, Loops, and Ifs, whose branches do so, too."""
     model = _settle_sizes(model, settings, infer, fired)
-    if inline_if.NAME in settings.disabled:
-        return model
     is_settled = True
-    for _ in range(INLINE_ROUNDS):
-        inlined = _inline_ifs(model, settings, infer, fired)
-        if inlined is not model:
-            model, is_settled = inlined, False
+    for _ in range(SETTLING_ROUNDS):
+        further = _inline_ifs(model, settings, infer, fired)
+        if further is model:
+            further = _fold_loops(model, settings, infer, fired)
+        if further is not model:
+            model, is_settled = further, False
             continue
         if is_settled:
             break
@@ -254,6 +255,8 @@ def _inline_ifs(
 
     Itself where there is none.
     """
+    if inline_if.NAME in settings.disabled:
+        return model
     constant_inputs = _has_constant_inputs(model)
     if equal_sizes.NAME not in settings.disabled:
         settled, count = equal_sizes.settle_equal_sizes(
@@ -266,6 +269,25 @@ def _inline_ifs(
     if not count:
         return model
     fired[inline_if.NAME] += count
+    return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+
+
+def _fold_loops(
+    model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
+) -> Model:
+    """`model` with constants in place of Loops that read only constants; itself without any."""
+    if settings.evaluate is None or fold_loops.NAME in settings.disabled:
+        return model
+    graph, count = fold_loops.fold_constant_loops(
+        model.graph,
+        model.opset_imports,
+        settings.evaluate,
+        max_output=settings.max_constant,
+        constant_inputs=_has_constant_inputs(model),
+    )
+    if not count:
+        return model
+    fired[fold_loops.NAME] += count
     return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
 
 
