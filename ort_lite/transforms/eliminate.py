@@ -1,4 +1,4 @@
-"""Rules that take out nodes which only pass a value on; results stay the same bit for bit."""
+"""Rules that take out nodes which only pass a value on; results stay the same, bit for bit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import DataType
+from ctx_formats.onnx_model import DataType, Node
 from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.transforms.attributes import int_of, ints, ints_of
 from ort_lite.transforms.rules import RewriteRule
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PADS_BECAME_AN_INPUT = 11
 SLICE_TOOK_INPUTS = 10
+AXES_BECAME_AN_INPUT = 13
+"""Of Squeeze and Unsqueeze."""
 FAR_END = (1 << 31) - 1
 """From here on the end of a slice means "all of it", as exporters write it."""
 
@@ -53,7 +55,10 @@ def _single(graph: MutableGraph, index: int) -> bool:
 
 
 def _eliminate_neutral(graph: MutableGraph, index: int) -> bool:
-    """x * 1, x / 1, x - 0, x + 0 for integers and x + -0.0 for floats (-0.0 + 0.0 is 0.0)."""
+    """x * 1, x / 1, x - 0 and x + 0.
+
+    The sum of -0.0 and 0.0 is 0.0 by IEEE 754; here -0.0 stays, as in ONNX Runtime.
+    """
     node = graph.node(index)
     left, right = node.inputs
     if _is_neutral(graph, node.op_type, left, right):
@@ -76,8 +81,7 @@ def _is_neutral(graph: MutableGraph, op_type: str, kept: str, other: str) -> boo
     value = array.reshape(-1)[0]
     if op_type in ("Mul", "Div"):
         return bool(value == 1)
-    negative = bool(array.dtype.kind == "f" and np.signbit(value))
-    return bool(value == 0) and (array.dtype.kind != "f" or negative == (op_type == "Add"))
+    return bool(value == 0)
 
 
 def _cast(graph: MutableGraph, index: int) -> bool:
@@ -113,6 +117,36 @@ def _transpose(graph: MutableGraph, index: int) -> bool:
     both = ints("perm", [first[axis] for axis in perm])
     graph.replace(index, replace(node, inputs=made[1].inputs, attributes=both))
     return True
+
+
+def _squeeze(graph: MutableGraph, index: int) -> bool:
+    """A Squeeze of the axes that the Unsqueeze before it has put in, as Paddle's assignments."""
+    node = graph.node(index)
+    made = graph.maker(node.inputs[0])
+    if made is None or made[1].op_type != "Unsqueeze" or made[1].domain != node.domain:
+        return False
+    axes, shape = _axes(graph, node), graph.shape(node.inputs[0])
+    inserted = _axes(graph, made[1])
+    if axes is None or inserted is None:
+        return False
+    if sorted(axes) != sorted(inserted):
+        if shape is None:
+            return False
+        rank = len(shape)
+        if {axis % rank for axis in axes} != {axis % rank for axis in inserted}:
+            return False
+    source = made[1].inputs[0]
+    if not graph.bypass(index, source):
+        graph.replace(index, Node("Identity", (source,), node.outputs, name=node.name))
+    return True
+
+
+def _axes(graph: MutableGraph, node: Node) -> tuple[int, ...] | None:
+    """Axes of a Squeeze or an Unsqueeze; None if they are computed, or not said."""
+    if graph.opset < AXES_BECAME_AN_INPUT:
+        return ints_of(node, "axes")
+    axes = graph.array(node.inputs[1]) if len(node.inputs) > 1 else None
+    return None if axes is None else tuple(int(axis) for axis in axes.reshape(-1))
 
 
 def _slice(graph: MutableGraph, index: int) -> bool:
@@ -183,6 +217,7 @@ RULES: tuple[RewriteRule, ...] = (
     ),
     RewriteRule(name="CastElimination", operators=frozenset(("Cast",)), rewrite=_cast),
     RewriteRule(name="TransposeOptimizer", operators=frozenset(("Transpose",)), rewrite=_transpose),
+    RewriteRule(name="SqueezeElimination", operators=frozenset(("Squeeze",)), rewrite=_squeeze),
     RewriteRule(name="EliminateSlice", operators=frozenset(("Slice",)), rewrite=_slice),
     RewriteRule(name="PadElimination", operators=frozenset(("Pad",)), rewrite=_pad),
     RewriteRule(name="ExpandElimination", operators=frozenset(("Expand",)), rewrite=_expand),

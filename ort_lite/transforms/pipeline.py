@@ -20,6 +20,7 @@ from ort_lite.transforms import (
     ifs_to_where,
     inline_if,
     insert_casts,
+    loop_invariants,
     loop_states,
     loops_to_lstm,
     move_transposes,
@@ -165,13 +166,20 @@ def _move_transposes(model: Model, settings: TransformSettings, fired: Counter[s
 def _lift_loops(
     model: Model, settings: TransformSettings, infer: InferTypes, fired: Counter[str]
 ) -> Model:
-    """`model` with bodies of Loops that read constants by name, and LSTMs in place of Loops."""
+    """`model` with what the bodies of Loops need not compute again, and LSTMs in place of Loops."""
     if all(node.op_type != "Loop" for node in model.graph.nodes):
         return model
     if loop_states.NAME not in settings.disabled:
         graph, count = loop_states.capture_constant_states(model.graph)
         if count:
             fired[loop_states.NAME] += count
+            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+    if loop_invariants.NAME not in settings.disabled:
+        graph, count = loop_invariants.move_invariants(
+            model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
+        )
+        if count:
+            fired[loop_invariants.NAME] += count
             model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
     is_low = settings.level < GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     if is_low or loops_to_lstm.NAME in settings.disabled:

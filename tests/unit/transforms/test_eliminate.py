@@ -21,6 +21,24 @@ FIRE = {
         "NoopElimination",
         "o = Constant <value_float = 0.0> () y = Sub(x, o) z = Abs(y)",
     ),
+    "plus_zero": (
+        "NoopElimination",
+        "o = Constant <value_float = 0.0> () y = Add(x, o) z = Abs(y)",
+    ),
+    "unsqueeze_and_squeeze": (
+        "SqueezeElimination",
+        "o = Constant <value_ints = [0, 2]> () t = Constant <value_ints = [2, 0]> () "
+        "y = Unsqueeze(x, o) q = Squeeze(y, t) z = Relu(q)",
+    ),
+    "squeeze_from_the_end": (
+        "SqueezeElimination",
+        "o = Constant <value_ints = [1]> () t = Constant <value_ints = [-2]> () "
+        "y = Unsqueeze(x, o) q = Squeeze(y, t) z = Relu(q)",
+    ),
+    "unsqueeze_and_squeeze_to_an_output": (
+        "SqueezeElimination",
+        "o = Constant <value_ints = [0]> () a = Relu(x) y = Unsqueeze(a, o) z = Squeeze(y, o)",
+    ),
     "cast_to_its_type": ("CastElimination", "y = Cast <to = 1> (x) z = Relu(y)"),
     "cast_there_and_back": (
         "CastElimination",
@@ -59,9 +77,16 @@ STAY = {
     "identity_is_an_output": ("EliminateIdentity", "z = Identity(x)"),
     "identity_of_an_output": ("EliminateIdentity", "y = Relu(x) z = Identity(y)"),
     "two_inputs": ("EliminateSingleInput", "y = Sum(x, x) z = Relu(y)"),
-    "plus_positive_zero_turns_negative_zero": (
-        "NoopElimination",
-        "o = Constant <value_float = 0.0> () y = Add(x, o) z = Abs(y)",
+    "squeeze_of_another_axis": (
+        "SqueezeElimination",
+        "o = Constant <value_ints = [0]> () t = Constant <value_ints = [1]> () "
+        "s = Slice(x, o, t, o) y = Unsqueeze(s, t) q = Squeeze(y, o) z = Relu(q)",
+    ),
+    "squeeze_of_computed_axes": (
+        "SqueezeElimination",
+        "t = Constant <value_ints = [1]> () k = Constant <value_float = 1.0> () "
+        "e = ReduceMax <keepdims = 0> (x) p = Mul(e, e) n = Div(p, p) m = Cast <to = 7> (n) "
+        "r = Reshape(m, t) y = Unsqueeze(x, t) q = Squeeze(y, r) z = Relu(q)",
     ),
     "one_with_more_dimensions": (
         "NoopElimination",

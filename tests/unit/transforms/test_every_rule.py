@@ -92,7 +92,7 @@ RULES_BY_NAME = {
     ),
     "NoopElimination": Rule(
         small("y = Mul(x, o) z = Abs(y)", "float o = {1}"),
-        small("y = Add(x, o) z = Abs(y)", "float o = {0}"),  # -0.0 + 0.0 is 0.0
+        small("y = Div(o, x) z = Abs(y)", "float o = {1}"),
         X,
     ),
     "CastLikeToCast": Rule(
@@ -108,6 +108,11 @@ RULES_BY_NAME = {
     "TransposeOptimizer": Rule(
         small("a = Transpose <perm = [1, 0]> (x) y = Transpose <perm = [1, 0]> (a) z = Abs(y)"),
         small("a = Transpose <perm = [1, 0]> (x) b = Softmax(a) z = Transpose <perm = [1, 0]> (b)"),
+        X,
+    ),
+    "SqueezeElimination": Rule(
+        small("y = Unsqueeze(x, o) q = Squeeze(y, o) z = Abs(q)", "int64[1] o = {1}"),
+        small("y = Unsqueeze(x, o) z = Squeeze(y)", "int64[1] o = {1}"),
         X,
     ),
     "EliminateSlice": Rule(
