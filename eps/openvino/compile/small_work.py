@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.onnx_model import DataType
+from ctx_formats.tensor_size import tensor_bytes
 from eps.openvino.placement_costs import costs_of
 from ort_lite.ep import estimate_run
 
@@ -29,6 +31,13 @@ LARGEST_ROW = 300_000
 """The same of one row: an LSTM of 192 values. The weights of larger ones do not stay in the cache
 that one core has for itself, and each of two threads reads half of them: with a GRU of 400 values,
 1.8 MB, one thread takes 2.3 times as long as two."""
+LARGE_WEIGHTS = 1 << 17
+"""Bytes of weights of a node from which on threads have enough to do between two waits."""
+CORE_CACHE = 1_900_000
+"""Bytes of such weights that stay in the second-level cache of one core from run to run."""
+READ_RATE = 20_000
+"""Bytes beyond that cache that one thread reads in a microsecond. Eight products of 256 by 256 on
+one row take 0.7 of the time on two threads, two of 512 by 512 0.4 (ADR 53)."""
 FREE_ROWS = 4
 """Rows that a step of free shapes is taken to have, where one is the estimate."""
 
@@ -44,8 +53,23 @@ def pays_one_thread(options: OpenVINOOptions, graph: Graph) -> bool:
     work = estimate_run(graph, costs_of("CPU"), most)
     if work is None:
         return False
-    if not work.free and work.shared + work.sequential <= most:
+    if not work.free and work.shared + work.sequential + _reading(graph) <= most:
         return True
     largest = work.largest_step * (FREE_ROWS if work.free else 1)
     is_stepping = work.shared - work.calls <= SHARE_OF_STEPS * work.sequential
     return is_stepping and 0 < largest <= LARGEST_STEP and work.largest_row <= LARGEST_ROW
+
+
+def _reading(graph: Graph) -> float:
+    """Microseconds in which one thread reads large weights that its core's cache does not keep."""
+    names = {
+        name for node in graph.nodes if node.op_type != "Gather" for name in node.inputs if name
+    }
+    constants = [tensor for name in names if (tensor := graph.constant(name)) is not None]
+    sizes = [
+        tensor_bytes(tensor.data_type, tensor.dims)
+        for tensor in constants
+        if tensor.data_type != DataType.STRING
+    ]
+    total = sum(size for size in sizes if size >= LARGE_WEIGHTS)
+    return total / READ_RATE if total > CORE_CACHE else 0

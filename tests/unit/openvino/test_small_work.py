@@ -40,6 +40,21 @@ def runs_on_one_thread(proto: onnx.ModelProto, **options: str) -> bool:
         return on_one
 
 
+def chain(count: int, width: int) -> onnx.ModelProto:
+    """So many products of one row, each with weights of its own."""
+    random = np.random.default_rng(4)
+    weights = random.standard_normal((count, width, width)).astype(np.float32) / width
+    nodes = [helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"]) for i in range(count)]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, width])
+        for name in ("x", f"v{count}")
+    ]
+    nodes[0].input[0] = "x"
+    initializers = [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:], initializers)
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+
 def alternate(count: int, width: int) -> onnx.ModelProto:
     """So many nodes, MatMul of [8, width] and Tanh in turns."""
     weights = np.random.default_rng(2).standard_normal((width, width)).astype(np.float32)
@@ -67,6 +82,28 @@ def test_little_work_runs_on_one_thread() -> None:
 def test_the_work_of_a_node_decides_where_there_are_many() -> None:
     assert runs_on_one_thread(alternate(160, 32))
     assert not runs_on_one_thread(alternate(160, 512))
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "on_one"), [(7, 256, True), (8, 256, False), (40, 128, True)]
+)
+def test_large_weights_beyond_the_cache_of_a_core_are_read_by_all(
+    count: int, width: int, *, on_one: bool
+) -> None:
+    assert runs_on_one_thread(chain(count, width)) == on_one
+
+
+def test_a_table_that_rows_are_picked_from_is_not_read() -> None:
+    proto = layers(32)
+    graph = proto.graph
+    graph.initializer.append(numpy_helper.from_array(np.ones((3000, 256), np.float32), "table"))
+    graph.node.append(helper.make_node("ArgMax", ["x"], ["row"], axis=1, keepdims=0))
+    (output,) = graph.output
+    graph.node.append(helper.make_node("Gather", ["table", "row"], ["picked"], axis=0))
+    graph.node.append(helper.make_node("ReduceMax", ["picked"], ["largest"], keepdims=0))
+    graph.node.append(helper.make_node("Mul", [output.name, "largest"], ["z"]))
+    output.name = "z"
+    assert runs_on_one_thread(proto)
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
