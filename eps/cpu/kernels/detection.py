@@ -1,4 +1,4 @@
-"""Boxes: NonMaxSuppression, RoiAlign, MaxRoiPool."""
+"""Regions of images: RoiAlign, MaxRoiPool."""
 
 from __future__ import annotations
 
@@ -12,161 +12,8 @@ from eps.cpu.arrays import check_allocation, computing_wide
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelFn, KernelInfo
-
-
-def corners_of(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
-    """Lower and upper corners [2, n] of boxes [n, 4].
-
-    Boxes are two opposite corners (y, x, y, x) in any order, or centre and size (x, y, w, h).
-    """
-    rows = boxes.T
-    if centered:
-        half = rows[2:] / 2
-        return rows[:2] - half, rows[:2] + half
-    return np.minimum(rows[:2], rows[2:]), np.maximum(rows[:2], rows[2:])
-
-
-def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: float) -> Array:
-    """Indices of boxes, best first, none overlapping a kept one by more than `threshold`.
-
-    Args:
-        low: Lower corners [2, n].
-        high: Upper corners [2, n].
-        scores: [n]; of equal ones the first box comes first.
-        limit: How many to keep at most.
-        threshold: Of intersection over union; equality does not suppress.
-    """
-    order = np.argsort(-scores, kind="stable")
-    low, high = low[:, order], high[:, order]
-    parts = _distant_parts(low, high) if order.size > _BLOCK else []
-    if parts:
-        kept = [part[_suppress(low[:, part], high[:, part], limit, threshold)] for part in parts]
-        places = np.sort(np.concatenate(kept))[:limit]
-    else:
-        places = _suppress(low, high, limit, threshold)
-    indices: Array = order[places]
-    return indices
-
-
-def _distant_parts(low: Array, high: Array) -> list[Array]:
-    """Places of boxes [n], ascending, in parts that share no point with each other.
-
-    Detectors of many classes move the boxes of each class to a place of its own and suppress the
-    boxes of all classes at once.
-    """
-    for axis in (0, 1):
-        along = np.argsort(low[axis], kind="stable")
-        reach = np.maximum.accumulate(high[axis][along])
-        gaps = np.flatnonzero(low[axis][along][1:] >= reach[:-1]) + 1
-        if gaps.size:
-            return [np.sort(part) for part in np.split(along, gaps)]
-    return []
-
-
-def _suppress(low: Array, high: Array, limit: int, threshold: float) -> Array:
-    """As `kept_boxes`, of boxes with the best first; their places, ascending."""
-    places = np.arange(low.shape[1])
-    area = np.prod(high - low, axis=0)
-    kept: list[int] = []
-    while places.size and len(kept) < limit:
-        # A block at a time: the best ones among themselves, then all others against the kept.
-        head = (low[:, :_BLOCK], high[:, :_BLOCK], area[:_BLOCK])
-        chosen = _first_free(_overlap_mask(head, head, threshold))[: limit - len(kept)]
-        kept.extend(places[chosen].tolist())
-        if places.size <= _BLOCK:
-            break
-        best = (low[:, chosen], high[:, chosen], area[chosen])
-        rest = (low[:, _BLOCK:], high[:, _BLOCK:], area[_BLOCK:])
-        left = np.flatnonzero(~_overlap_mask(best, rest, threshold).any(0)) + _BLOCK
-        places, low, high, area = places[left], low[:, left], high[:, left], area[left]
-    return np.array(kept, np.int64)
-
-
-_BLOCK = 64
-"""Bits of a word."""
-
-
-def _overlap_mask(
-    some: tuple[Array, Array, Array], others: tuple[Array, Array, Array], threshold: float
-) -> Array:
-    """Boolean [n, m]: whether boxes share more than `threshold` of their union.
-
-    Boxes are lower corners [2, n], upper corners [2, n] and areas [n].
-    """
-    low, high, area = some
-    shared: Array | None = None
-    for axis in (0, 1):
-        sides = np.minimum(high[axis][:, None], others[1][axis])
-        sides -= np.maximum(low[axis][:, None], others[0][axis])
-        np.maximum(sides, 0, out=sides)
-        shared = sides if shared is None else np.multiply(shared, sides, out=shared)
-    assert shared is not None
-    # shared / union > threshold, without dividing by an empty union
-    union = others[2] + area[:, None]
-    union -= shared
-    union *= threshold
-    return (shared > union) & (shared > 0)
-
-
-def _first_free(overlaps: Array) -> list[int]:
-    """Greedily the rows of [n, n] that no earlier chosen row overlaps; n is a block at most."""
-    packed = np.packbits(overlaps, axis=1, bitorder="little")
-    words = np.zeros((len(packed), _BLOCK // 8), np.uint8)
-    words[:, : packed.shape[1]] = packed
-    chosen, taken = [], 0
-    for i, row in enumerate(words.view("<u8")[:, 0].tolist()):  # a word has as many bits
-        if not taken >> i & 1:
-            chosen.append(i)
-            taken |= row
-    return chosen
-
-
-def _candidates(scores: Array, least: Array | None) -> Iterator[tuple[int, Array]]:
-    """Classes of scores [classes, n] with boxes whose score is above `least`, and those boxes."""
-    count = scores.shape[1]
-    if least is None or not least.size:
-        yield from enumerate(np.broadcast_to(np.arange(count), scores.shape))
-        return
-    places = np.flatnonzero(scores > least.reshape(-1)[0])  # of two axes it takes ten times as long
-    classes, boxes = np.divmod(places, max(count, 1))
-    starts = np.flatnonzero(np.diff(classes, prepend=-1))
-    yield from zip(classes[starts].tolist(), np.split(boxes, starts[1:]), strict=False)
-
-
-def _scalar(value: Array | None, default: float) -> float:
-    return default if value is None or not value.size else float(value.reshape(-1)[0])
-
-
-def _non_max_suppression(info: KernelInfo) -> KernelFn:
-    """ONNX NonMaxSuppression: rows of batch, class and box."""
-    centered = bool(info.attr("center_point_box", 0))
-
-    def run(
-        boxes: Array,
-        scores: Array,
-        limit: Array | None = None,
-        iou: Array | None = None,
-        least: Array | None = None,
-    ) -> Array:
-        most = int(_scalar(limit, 0))
-        threshold = _scalar(iou, 0.0)
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"iou_threshold must be in range [0, 1], it is {threshold}")
-        rows = []
-        for n in range(boxes.shape[0] if most > 0 else 0):
-            for c, good in _candidates(scores[n], least):
-                low, high = corners_of(boxes[n, good], centered=centered)
-                kept = kept_boxes(low, high, scores[n, c, good], most, threshold)
-                selected = np.empty((kept.size, 3), np.int64)
-                selected[:, 0], selected[:, 1], selected[:, 2] = n, c, good[kept]
-                rows.append(selected)
-        return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
-
-    return run
 
 
 MAX_SAMPLES = 1 << 22
@@ -307,7 +154,6 @@ def _max_roi_pool(info: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    kernel("NonMaxSuppression", since=(10, 11))(_non_max_suppression),
     kernel("RoiAlign", since=(10, 22))(_roi_align),
     kernel("MaxRoiPool", since=(1, 22))(_max_roi_pool),
 )

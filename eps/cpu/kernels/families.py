@@ -29,7 +29,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "conv": {"": "Conv"},
     "conv_integer": {"": "ConvInteger QLinearConv"},
     "conv_transpose": {"": "ConvTranspose"},
-    "detection": {"": "MaxRoiPool NonMaxSuppression RoiAlign"},
+    "detection": {"": "MaxRoiPool RoiAlign"},
     "draw": {
         "": (
             "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform "
@@ -94,6 +94,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "signal": {"": "DFT STFT"},
     "slicing": {"": "CenterCropPad Pad ReverseSequence Slice Trilu"},
     "softmax": {"": "Hardmax LogSoftmax NegativeLogLikelihoodLoss Softmax SoftmaxCrossEntropyLoss"},
+    "suppress_boxes": {"": "NonMaxSuppression"},
     "text": {"": "RegexFullMatch StringConcat StringNormalizer StringSplit"},
     "training": {"ai.onnx.preview.training": "Adagrad Adam Momentum"},
     "unary": {

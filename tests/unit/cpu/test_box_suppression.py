@@ -68,3 +68,25 @@ def test_classes_without_candidates_are_left_out_as_in_onnxruntime(least: float 
     if least is not None:
         feeds["least"] = np.array([least], np.float32)
     agrees(feeds)
+
+
+@pytest.mark.parametrize("least", [None, 0.2, 0.55], ids=["all", "many", "some"])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize("boxes", [1, 9, 64, 65, 80])
+def test_small_classes_are_suppressed_side_by_side_as_in_onnxruntime(
+    boxes: int, limit: int, least: float | None
+) -> None:
+    """Many classes of a block of boxes at most, with equal scores; a block has 64."""
+    random = np.random.default_rng(boxes)
+    low = random.uniform(0, 30, (2, boxes, 2))
+    corners = np.concatenate([low, low + random.uniform(1, 12, low.shape)], axis=2)
+    corners[:, ::3] = corners[:, ::3, [2, 3, 0, 1]]  # opposite corners in any order
+    feeds: dict[str, np.ndarray] = {
+        "boxes": corners.astype(np.float32),
+        "scores": (random.integers(0, 12, (2, 20, boxes)) / 20).astype(np.float32),
+        "limit": np.array([limit], np.int64),
+        "overlap": np.array([0.3], np.float32),
+    }
+    if least is not None:
+        feeds["least"] = np.array([least], np.float32)
+    agrees(feeds)
