@@ -172,7 +172,7 @@ def compile_config(options: OpenVINOOptions) -> dict[str, object]:
 
 
 def _count_cpus() -> int:
-    """CPUs that this process may use."""
+    """CPUs that this process may use; `ort_lite.ep`'s would be one more import of each start."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

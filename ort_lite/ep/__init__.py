@@ -51,7 +51,7 @@ _HOMES = {
         "start_module",
     ),
     "ort_lite.cpu_baseline": ("baseline_problem",),
-    "ort_lite.machine_name": ("machine_name",),
+    "ort_lite.processor": ("count_usable_cpus", "machine_name"),
     "ort_lite.ep.body_runs": ("SupportsBodyRuns",),
     "ort_lite.ep.device_streams": ("DeviceStream", "SupportsStreams"),
     "ort_lite.ep.device_tensors": (
@@ -313,7 +313,6 @@ if TYPE_CHECKING:
     from ort_lite.kernel_type_str import KernelTypeStrResolver as KernelTypeStrResolver
     from ort_lite.kernel_type_str import OpIdentifier as OpIdentifier
     from ort_lite.kernel_type_str import places_of_schema as places_of_schema
-    from ort_lite.machine_name import machine_name as machine_name
     from ort_lite.model.computed_shapes import may_contain_zero as may_contain_zero
     from ort_lite.model.graph import Graph as Graph
     from ort_lite.model.sparse_constants import dense_array as dense_array
@@ -326,6 +325,8 @@ if TYPE_CHECKING:
     from ort_lite.model.type_text import type_text as type_text
     from ort_lite.model_cache.user_folder import user_cache_folder as user_cache_folder
     from ort_lite.planning.node_work import estimate_run as estimate_run
+    from ort_lite.processor import count_usable_cpus as count_usable_cpus
+    from ort_lite.processor import machine_name as machine_name
     from ort_lite.session_log import get_logger as get_logger
     from ort_lite.session_log import verbose_level as verbose_level
     from ort_lite.shortages import remedy_of as remedy_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from threading import Lock, local
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ class SessionServices:
             RuntimeException: No thread can be started; then it is not run.
         """
         if self._calls is None:
-            self._calls = _threads(self._count or _cores(), "ort_lite-async")
+            self._calls = _threads(self._count or _count_cpus(), "ort_lite-async")
         claim = Lock()  # the pool has queued the call before it starts a thread
 
         def run_if_unclaimed() -> None:
@@ -109,7 +108,7 @@ def _make_helpers(count: int) -> Helpers | None:
     """All threads of a run but the one that calls it; None if that is the only one."""
     from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - lazy: rare
 
-    others = (count or _cores()) - 1
+    others = (count or _count_cpus()) - 1
     return Helpers(_threads(others, "ort_lite-inter-op"), others) if others else None
 
 
@@ -119,5 +118,7 @@ def _threads(count: int, name: str) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix=name)
 
 
-def _cores() -> int:
-    return os.cpu_count() or 1
+def _count_cpus() -> int:
+    from ort_lite.processor import count_usable_cpus  # noqa: PLC0415 - lazy: rare
+
+    return count_usable_cpus()

@@ -6,7 +6,7 @@ import os
 import sys
 
 from ort_lite.ep.installation import stamp_files
-from ort_lite.machine_name import machine_name
+from ort_lite.processor import machine_name
 
 CPU_FEATURES = "/sys/devices/system/cpu/modalias"
 """Family, model and feature bits of the CPU in one line (Documentation/x86/cpuinfo of Linux)."""

@@ -7,12 +7,12 @@ one of them (docs/adr/0048-providers-opened-on-demand.md).
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason, SupportsStepCosts
+from ort_lite.processor import count_usable_cpus
 from ort_lite.providers import catalog
 from ort_lite.providers.provider_choice import ProviderChoice
 from ort_lite.start.placement_option import PAYS, choose_placement
@@ -65,9 +65,7 @@ def may_move_steps(options: SessionOptions) -> bool:
 
     Not if the user chose a number of threads, and not with a single CPU.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    count = len(affinity(0)) if affinity is not None else os.cpu_count()
-    return not options.intra_op_num_threads and (count or 1) > 1
+    return not options.intra_op_num_threads and count_usable_cpus() > 1
 
 
 def plan_providers(

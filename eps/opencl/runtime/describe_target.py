@@ -13,7 +13,7 @@ from eps.opencl.runtime.device import POCL
 from eps.opencl.runtime.identity import chosen_architecture
 from eps.opencl.runtime.pocl_target import cpu_flags
 from eps.opencl.target import FEWEST_SHARING, MOST_LANES, Groups, Target
-from ort_lite.ep import machine_name
+from ort_lite.ep import count_usable_cpus, machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -132,7 +132,7 @@ def _usable_cores() -> int:
     name = os.path.basename(sys.executable or "")  # noqa: PTH119 - pathlib is not on the start road
     if sys.platform == "win32" or hasattr(sys, "frozen") or not name.startswith("python"):
         return 1
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return count_usable_cpus()
 
 
 def _has_avx2(device: Device) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.node_writer import NodeWriter
-from eps.openvino.support.node_facts import shape_of
+from eps.openvino.support.node_facts import read_numbers, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,25 +72,17 @@ def _read_windows(node: Node, graph: Graph) -> _Windows | None:
     if node.op_type != OPERATOR or node.domain or len(node.outputs) < 2 or not node.outputs[1]:
         return None
     shape = shape_of(graph, node.inputs[0])
-    kernel = _numbers(node, "kernel_shape")
+    kernel = read_numbers(node, "kernel_shape")
     if shape is None or len(shape) != len(kernel) + 2 or prod(kernel) > MOST_TAPS:
         return None
     sizes = [size for size in shape if isinstance(size, int) and size > 0]
     auto_pad = node.attributes.get("auto_pad")
-    differs = any(set(_numbers(node, name)) - allowed for name, allowed in _ALLOWED.items())
+    differs = any(set(read_numbers(node, name)) - allowed for name, allowed in _ALLOWED.items())
     if differs or (auto_pad is not None and auto_pad.value not in (b"NOTSET", b"VALID")):
         return None
     if len(sizes) < len(shape) or any(n < k for n, k in zip(sizes[2:], kernel, strict=True)):
         return None
-    return _Windows(tuple(sizes), kernel, _numbers(node, "strides") or (1,) * len(kernel))
-
-
-def _numbers(node: Node, name: str) -> tuple[int, ...]:
-    """Integers of an attribute, or its one; none where it is absent."""
-    attribute = node.attributes.get(name)
-    value = () if attribute is None else attribute.value
-    values = value if isinstance(value, tuple) else (value,)
-    return tuple(each for each in values if isinstance(each, int))
+    return _Windows(tuple(sizes), kernel, read_numbers(node, "strides") or (1,) * len(kernel))
 
 
 def _write(node: Node, windows: _Windows, writer: NodeWriter) -> None:

@@ -120,3 +120,11 @@ class NodeFacts:
     def attributes_among(self, *names: str) -> list[str]:
         """The names among `names` that are attributes of the node."""
         return [name for name in names if name in self.node.attributes]
+
+
+def read_numbers(node: Node, name: str) -> tuple[int, ...]:
+    """Integers of an attribute, or its one; none where it is absent."""
+    attribute = node.attributes.get(name)
+    value = () if attribute is None else attribute.value
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(each for each in values if isinstance(each, int))

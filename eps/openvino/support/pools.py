@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.openvino.support.node_facts import shape_of
+from eps.openvino.support.node_facts import read_numbers, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,16 +98,16 @@ def find_floor_padding(graph: Graph, node: Node) -> tuple[int, ...] | None:
 
 def _counts_padding(node: Node) -> bool:
     """Whether padding counts in a mean; elements behind the padding do not."""
-    return bool(_read_number(node, "count_include_pad")) and any(_read_numbers(node, "pads"))
+    return bool(_read_number(node, "count_include_pad")) and any(read_numbers(node, "pads"))
 
 
 def _read_windows(node: Node) -> Iterator[_Window]:
     """By spatial axis; none where attributes do not fit each other."""
-    kernel = _read_numbers(node, "kernel_shape")
+    kernel = read_numbers(node, "kernel_shape")
     rank = len(kernel)
-    strides = _read_numbers(node, "strides") or (1,) * rank
-    dilations = _read_numbers(node, "dilations") or (1,) * rank
-    pads = _read_numbers(node, "pads") or (0,) * (2 * rank)
+    strides = read_numbers(node, "strides") or (1,) * rank
+    dilations = read_numbers(node, "dilations") or (1,) * rank
+    pads = read_numbers(node, "pads") or (0,) * (2 * rank)
     if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
         return
     for axis, taps in enumerate(kernel):
@@ -119,11 +119,3 @@ def _read_windows(node: Node) -> Iterator[_Window]:
 def _read_number(node: Node, name: str) -> int:
     attribute = node.attributes.get(name)
     return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0
-
-
-def _read_numbers(node: Node, name: str) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    value = attribute.value if attribute is not None else ()
-    return (
-        tuple(each for each in value if isinstance(each, int)) if isinstance(value, tuple) else ()
-    )
