@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context.keys import CACHE_KEY
+from ort_lite.context.keys import CACHE_KEY, FOLDER_KEY
 from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
@@ -84,6 +84,9 @@ def look_up(
     if reason:
         return CacheLookup(hit=False, reason=f"sessions bypass the cache: {reason}")
     options = options.snapshot()
+    # Of a folder that the command line names, the options know nothing.
+    options.add_session_config_entry(CACHE_KEY, "1")
+    options.add_session_config_entry(FOLDER_KEY, str(settings.folder))
     cached = CachedModel(settings, model, options, LoadClock())
     try:
         if cached.source is None:
