@@ -79,11 +79,15 @@ def _find_choice(
     options: SessionOptions,
     requests: Sequence[ProviderRequest],
     disabled: tuple[str, ...],
-) -> ProviderChoice | None:
-    """The execution providers that an earlier start of the same request needed."""
-    from ort_lite.model_cache.kept_choice import find_choice  # noqa: PLC0415 - lazy: rare
+) -> tuple[ProviderChoice | None, tuple[str, ...]]:
+    """The execution providers that an earlier start of the same request needed.
 
-    return find_choice(source, options, requests, disabled)
+    And the inputs for which the model cache has plans.
+    """
+    from ort_lite.model_cache.kept_choice import find_record  # noqa: PLC0415 - lazy: rare
+
+    record = find_record(source, options, requests, disabled)
+    return (None, ()) if record is None else (record.choice(), record.inputs())
 
 
 def _plans_providers(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bool:
@@ -238,9 +242,11 @@ class InferenceSession(RunForms):
         requests = provider_list.choose_requests(
             options, named, lambda: _read_metadata(source, options)
         )
-        choice = None
-        if chosen_before and source is self._origin:
-            choice = _find_choice(source, options, requests, self._disabled)
+        choice, self._cached_inputs = (
+            _find_choice(source, options, requests, self._disabled)
+            if chosen_before and source is self._origin
+            else (None, ())
+        )
         loaded = begun
         measured = not named and options.selects_by_runs and not options.has_providers()
         plans = not (named or measured or choice) and _plans_providers(options, requests)
@@ -285,7 +291,9 @@ class InferenceSession(RunForms):
         self._source, self._state, self._lost_threads = source, state, False
         self._requests, self._specialized = requests, None
         least_runs = _runs_before_plans(self._options)
-        self._runs_to_watch = least_runs // 2 if least_runs and state.job is None else -1
+        # With plans in the cache not the first run, whose answer is waited for most.
+        unwatched = 1 if self._cached_inputs else least_runs // 2
+        self._runs_to_watch = unwatched if least_runs and state.job is None else -1
 
     def _apply_model_settings(
         self, options: SessionOptions, named: Sequence[ProviderRequest]
@@ -354,8 +362,11 @@ class InferenceSession(RunForms):
             if not may_specialize(model, self._options, self._requests):
                 return
             least_runs = _runs_before_plans(self._options)
+            if not self._cached_inputs:
+                least_runs -= least_runs // 2
             plans = SpecializedPlans(
-                model, self._loader, self._source, self._requests, least_runs - least_runs // 2
+                *(model, self._loader, self._source, self._requests, least_runs),
+                kept=self._cached_inputs,
             )
             self._specialized = model.prepared.specialized = plans
 

@@ -74,7 +74,7 @@ def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
             _local_time(store.last_used(entry.key)),
             "pinned" if store.is_pinned(entry.key) else "",
             entry.identity.get("providers", "").replace("ExecutionProvider", ""),
-            entry.source or "from memory",
+            _model_text(entry),
         )
         for entry in entries
     ]
@@ -235,6 +235,15 @@ def _print_removed(
             f"({size_text(size)}){others}"
         )
     return ExitCode.OK
+
+
+def _model_text(entry: CacheEntry) -> str:
+    """The model of an entry, and the input shapes that it is for where those are not all."""
+    from ort_lite.model_cache.identity import INPUTS
+
+    inputs = entry.identity.get(INPUTS)
+    source = entry.source or "from memory"
+    return f"{source} for {inputs}" if inputs else source
 
 
 def _json(store: CacheStore, entry: CacheEntry) -> dict[str, Any]:

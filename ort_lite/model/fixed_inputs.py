@@ -50,7 +50,10 @@ class FixedInputs:
         return replace(info, type=TensorType(info.type.elem_type, shape))
 
     def __str__(self) -> str:
-        """Shapes and values as `explain()` shows them."""
+        """Shapes and values as `explain()` and the model cache have them.
+
+        No two sets of inputs of one model have the same text.
+        """
         shown = [
             f"{name} {list(shape)}"
             for name, shape in self.shapes.items()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.payload_checks import PayloadChecks
+    from ort_lite.model.fixed_inputs import FixedInputs
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.entry_reader import OpenEntry
@@ -52,9 +53,21 @@ class CachedModel:
     """
 
     def __init__(
-        self, settings: CacheSettings, source: object, options: SessionOptions, clock: LoadClock
+        self,
+        settings: CacheSettings,
+        source: object,
+        options: SessionOptions,
+        clock: LoadClock,
+        inputs: FixedInputs | None = None,
     ) -> None:
         """Take the model's digest, by stat where it is known, else by reading the model.
+
+        Args:
+            settings: Of the cache.
+            source: Path or bytes of the model.
+            options: The session's.
+            clock: Times the phases.
+            inputs: Shapes and values that the model is made ready for; None for all.
 
         Raises:
             OrtLiteError: The model cannot be read; as a session without a cache.
@@ -64,6 +77,7 @@ class CachedModel:
         self._source = source
         self._options = options
         self._clock = clock
+        self._inputs = inputs
         self.store = CacheStore(settings.folder, settings.secret)
         self._entries = EntryReader(self.store, options, self._description)
         self._stamps = SourceStamps(self.store.sources, settings.secret)
@@ -97,7 +111,12 @@ class CachedModel:
 
     def _load(self) -> LoadedModel:
         with self._clock.phase("read model"):
-            return loader.load(self._source, self._options)
+            loaded = loader.load(self._source, self._options)
+        if self._inputs is None:
+            return loaded
+        from ort_lite.start.fix_model import fix_model  # noqa: PLC0415 - lazy: rare
+
+        return fix_model(loaded, self._inputs)
 
     def load_plain(self) -> LoadedModel:
         """The model itself, read now if it has not been yet.
@@ -122,7 +141,8 @@ class CachedModel:
         digest = self.source.digest
         self._request = key_of(
             identity_before_devices(
-                digest, self._options, provider_options, disabled, self._settings.secret
+                *(digest, self._options, provider_options, disabled, self._settings.secret),
+                inputs=self._inputs,
             )
         )
         key = self.store.guess(self._request)

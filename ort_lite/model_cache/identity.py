@@ -17,6 +17,7 @@ from ort_lite.context.keys import (
     PASSPHRASE_KEY,
     PATH_KEY,
     SIGN_KEY,
+    SPECIALIZE_KEY,
     TRUST_KEY,
 )
 from ort_lite.ep.interface import SupportsQuickIdentity
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ctx_formats.identity import HardwareIdentity
+    from ort_lite.model.fixed_inputs import FixedInputs
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
     from ort_lite.start.load_request import LoadRequest
@@ -37,6 +39,8 @@ FORMAT = "1"
 """Goes up when the same identity would be compiled to something else by design."""
 
 SOURCE = "model"
+INPUTS = "inputs"
+"""Of an entry for one set of input shapes."""
 
 NEUTRAL = frozenset(
     {
@@ -45,6 +49,7 @@ NEUTRAL = frozenset(
         CONTEXT_FALLBACK_KEY,
         CONTEXT_SOURCE_KEY,
         SIGN_KEY,
+        SPECIALIZE_KEY,
         PASSPHRASE_KEY,
         TRUST_KEY,
         FOLDER_KEY,
@@ -81,7 +86,8 @@ def cache_identity(
     names = [ep.name for ep in request.eps] if choice is None else choice.names
     provider_options = {name: request.provider_options.get(name, {}) for name in names}
     identity = identity_before_devices(
-        source, request.options, provider_options, request.disabled, secret
+        *(source, request.options, provider_options, request.disabled, secret),
+        inputs=request.fixed_inputs,
     )
     if choice is not None:
         identity |= choice.identity
@@ -102,6 +108,8 @@ def identity_before_devices(
     providers: Mapping[str, Mapping[str, str]],
     disabled: Iterable[str],
     secret: CacheSecret | None = None,
+    *,
+    inputs: FixedInputs | None = None,
 ) -> dict[str, str]:
     """The part of an identity that is known before an EP has opened its device.
 
@@ -111,6 +119,7 @@ def identity_before_devices(
         providers: Names with options, in order of preference.
         disabled: Names of transformations that are not to run.
         secret: Of the cache; entries made with it are apart from others.
+        inputs: Shapes and values that the model is made ready for; None for all.
     """
     identity = {
         "cache_format": FORMAT,
@@ -123,6 +132,8 @@ def identity_before_devices(
     }
     if secret is not None:
         identity["cache_key"] = secret.name
+    if inputs is not None:
+        identity[INPUTS] = str(inputs)
     identity |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
     identity |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
     identity |= {f"denotation.{k}": str(v) for k, v in options.denoted_dimensions.items()}

@@ -1,5 +1,7 @@
 """Choices of execution providers, kept in the model cache: one file for each path of a model.
 
+It also names the sets of input shapes that the cache has the model for.
+
 A choice is found again while everything is the same that it was made of: the model's bytes, the
 options, the list of execution providers, ort_lite, and of each of these what is installed for it,
 told from files. A device or driver that comes, goes or changes shows there, and the next start
@@ -10,11 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.ep.factory import SupportsInstallationFields
 from ort_lite.model_cache.choice_file import name_choice_file
 from ort_lite.model_cache.entry import key_of
@@ -30,6 +34,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ort_lite.model.fixed_inputs import FixedInputs
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import ProviderRequest
@@ -40,6 +45,8 @@ KIND = "provider choice"
 MAX_BYTES = 1 << 20
 MOST = 16
 """Choices kept for one path: of several lists of providers, options or versions of the model."""
+MOST_INPUTS = 8
+"""Sets of input shapes that are kept for one request."""
 
 
 def find_choice(
@@ -47,6 +54,7 @@ def find_choice(
     options: SessionOptions,
     requests: Sequence[ProviderRequest],
     disabled: Iterable[str],
+    inputs: FixedInputs | None = None,
 ) -> ProviderChoice | None:
     """The choice that a session of these arguments made last; None where it has to make one.
 
@@ -55,10 +63,23 @@ def find_choice(
         options: The session's.
         requests: All execution providers that it asks for.
         disabled: Names of transformations that are not to run.
+        inputs: Shapes and values that the model is made ready for; None for all.
 
     Raises:
         InvalidArgument: An option has a value that it cannot have.
     """
+    record = find_record(source, options, requests, disabled, inputs)
+    return None if record is None else record.choice()
+
+
+def find_record(
+    source: object,
+    options: SessionOptions,
+    requests: Sequence[ProviderRequest],
+    disabled: Iterable[str],
+    inputs: FixedInputs | None = None,
+) -> ChoiceRecord | None:
+    """What earlier starts of a request kept; None where nothing can be. Arguments: find_choice."""
     settings = session_cache(options.config, os.environ)
     if settings is None or bypass_reason(options):
         return None
@@ -69,10 +90,12 @@ def find_choice(
     name = name_choice_file(source)
     if not digest or not name:
         return None
-    identity = choice_identity(digest, options, requests, disabled, settings.secret)
+    identity = choice_identity(digest, options, requests, disabled, settings.secret, inputs=inputs)
     if identity is None:
         return None
-    return ChoiceFile(store.choices / name, settings.secret).find(key_of(identity))
+    file = ChoiceFile(store.choices / name, settings.secret)
+    model = str(Path(source).absolute()) if isinstance(source, str | os.PathLike) else ""
+    return ChoiceRecord(file, key_of(identity), model, learns=settings.keeps_shapes)
 
 
 def _digest_of(source: object, store: CacheStore, options: SessionOptions) -> str:
@@ -95,13 +118,15 @@ def choice_identity(
     requests: Sequence[ProviderRequest],
     disabled: Iterable[str],
     secret: CacheSecret | None,
+    *,
+    inputs: FixedInputs | None = None,
 ) -> dict[str, str] | None:
     """All that a choice depends on, as text; None where an EP cannot tell what is installed.
 
     And where a handle of the user's chooses the device, which the text does not have.
     """
     providers = {request.name: request.options for request in requests}
-    identity = identity_before_devices(digest, options, providers, disabled, secret)
+    identity = identity_before_devices(digest, options, providers, disabled, secret, inputs=inputs)
     identity |= machine_fields()
     policy = options.selection_policy
     identity["policy"] = policy.name if policy is not None else ""
@@ -123,6 +148,36 @@ def choice_identity(
         fields = factory.installation_fields(request.options)
         identity |= {f"{request.name}.installed.{key}": fields[key] for key in fields}
     return identity
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRecord:
+    """What the file of a model has for one request.
+
+    Attributes:
+        file: Of the model.
+        key: Of the request's identity.
+        model: Path of the model; "" for one from memory.
+        learns: Whether the cache learns from runs what shapes their inputs have.
+    """
+
+    file: ChoiceFile
+    key: str
+    model: str
+    learns: bool
+
+    def choice(self) -> ProviderChoice | None:
+        """The execution providers to open; None where they are not known."""
+        return self.file.find(self.key)
+
+    def inputs(self) -> tuple[str, ...]:
+        """The sets of input shapes that the cache has the model for, as texts of FixedInputs."""
+        return self.file.find_inputs(self.key) if self.learns else ()
+
+    def keep_inputs(self, text: str) -> None:
+        """Add a set of input shapes; a cache that cannot be written to stays as it is."""
+        with suppress(OSError):
+            self.file.keep_inputs(self.key, text, self.model)
 
 
 class ChoiceFile:
@@ -154,22 +209,40 @@ class ChoiceFile:
         Raises:
             OSError: The folder is not there, or cannot be written to.
         """
-        from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - lazy: rare
-
-        kept = self._read().get("choices")
-        choices = dict(kept) if isinstance(kept, dict) else {}
-        choices.pop(key, None)
-        choices[key] = {
+        record = {
             "names": list(choice.names),
             "opened": [[name, dict(options)] for name, options in choice.opened.items()],
             "identity": dict(choice.identity),
             "notes": list(choice.notes),
         }
-        content: dict[str, object] = {
-            "format": FORMAT,
-            "model": model,
-            "choices": dict(list(choices.items())[-MOST:]),
-        }
+        self._write("choices", key, record, model)
+
+    def find_inputs(self, key: str) -> tuple[str, ...]:
+        """Sets of input shapes kept under that key; none if the file is damaged or forged."""
+        kept = self._read().get("inputs")
+        texts = kept.get(key) if isinstance(kept, dict) else None
+        if not isinstance(texts, list):
+            return ()
+        return tuple(text for text in texts if isinstance(text, str))
+
+    def keep_inputs(self, key: str, text: str, model: str) -> None:
+        """Add a set of input shapes; of many the oldest go. Arguments and errors: keep."""
+        others = [one for one in self.find_inputs(key) if one != text]
+        self._write("inputs", key, [*others, text][-MOST_INPUTS:], model)
+
+    def _write(self, kind: str, key: str, record: object, model: str) -> None:
+        """Add one record of a kind, and leave those of others as they are."""
+        from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - lazy: rare
+
+        before = self._read()
+        content: dict[str, object] = {"format": FORMAT, "model": model}
+        for name in ("choices", "inputs"):
+            kept = before.get(name)
+            records = dict(kept) if isinstance(kept, dict) else {}
+            if name == kind:
+                records.pop(key, None)
+                records[key] = record
+            content[name] = dict(list(records.items())[-MOST:])
         if self._secret is not None:
             content["mac"] = self._secret.mac(KIND, content)
         content["check"] = _check(content)

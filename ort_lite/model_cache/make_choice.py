@@ -65,7 +65,8 @@ def keep_choice(
     """
     name = name_choice_file(source)
     identity = choice_identity(
-        digested.digest, request.options, request.requested, request.disabled, store.secret
+        *(digested.digest, request.options, request.requested, request.disabled, store.secret),
+        inputs=request.fixed_inputs,
     )
     if not name or identity is None:
         return False

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.model.fixed_inputs import FixedInputs
     from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Assignment
     from ort_lite.planning.preparation import PreparationRules
@@ -107,6 +108,7 @@ class LoadRequest:
         transformed: The model's graph, where the plan has transformed it already.
         assignment: Of its nodes to `eps`, where the plan has made it.
         ordered: Whether the order of `eps` is the user's, and not that of a default list.
+        fixed_inputs: Shapes and values of inputs that the model is made ready for; None for all.
     """
 
     options: SessionOptions
@@ -125,6 +127,7 @@ class LoadRequest:
     transformed: TransformedGraph | None = None
     assignment: Assignment | None = None
     ordered: bool = True
+    fixed_inputs: FixedInputs | None = None
 
     def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""

@@ -72,7 +72,7 @@ class SessionLoader:
         plans: Whether the EPs behind the first one are opened only if the model needs them; its
             choice is then None.
         fixed_inputs: Shapes and values of inputs that the plain model is made ready for; None for
-            all that it accepts. It then bypasses the model cache.
+            all that it accepts.
     """
 
     options: SessionOptions
@@ -230,6 +230,7 @@ class SessionLoader:
             requested=() if self.fallback.notes else providers,
             choice=choice,
             ordered=any(provider.explicit for provider in providers),
+            fixed_inputs=self.fixed_inputs,
         )
 
     def _measure(self, source: ModelSource) -> ModelSource:
@@ -241,12 +242,6 @@ class SessionLoader:
 
     def _open_source(self, path_or_bytes: object) -> ModelSource:
         """The model, through the model cache where the options ask for it."""
-        if self.fixed_inputs is not None:
-            from ort_lite.start.fix_model import fix_model  # noqa: PLC0415 - lazy: rare
-
-            return UncachedModel(
-                fix_model(loader.load(path_or_bytes, self.options), self.fixed_inputs), self.options
-            )
         if CACHE_KEY not in self.options.config and CACHE_FOLDER_VARIABLE not in os.environ:
             return self._read_uncached(path_or_bytes)
         from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - lazy: rare
@@ -257,11 +252,15 @@ class SessionLoader:
             return self._read_uncached(path_or_bytes, reason)
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - lazy: rare
 
-        return CachedModel(settings, path_or_bytes, self.options, self.clock)
+        return CachedModel(settings, path_or_bytes, self.options, self.clock, self.fixed_inputs)
 
     def _read_uncached(self, path_or_bytes: object, bypass_reason: str = "") -> ModelSource:
         with self.clock.phase("read model"), self.services.loading_span(path_or_bytes):
             loaded = loader.load(path_or_bytes, self.options)
+        if self.fixed_inputs is not None:
+            from ort_lite.start.fix_model import fix_model  # noqa: PLC0415 - lazy: rare
+
+            loaded = fix_model(loaded, self.fixed_inputs)
         return UncachedModel(loaded, self.options, bypass_reason)
 
 

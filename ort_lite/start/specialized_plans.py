@@ -8,13 +8,14 @@ docs/adr/0058-specialized-plans.md.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.onnx_model import TensorType
 from ort_lite import forks
-from ort_lite.context.keys import ENABLE_KEY
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, ENABLE_KEY
 from ort_lite.ep.interface import SupportsCompileByShape
 from ort_lite.model.fixed_inputs import FixedInputs
 from ort_lite.planning.control_inputs import find_control_inputs, is_fixed, may_have_random_nodes
@@ -28,10 +29,11 @@ from ort_lite.start.plan_providers import find_faster_steps, may_move_steps, may
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ort_lite.ep.interface import Value
     from ort_lite.model.graph import Graph
+    from ort_lite.model_cache.kept_choice import ChoiceRecord
     from ort_lite.options import SessionOptions
     from ort_lite.planning.prepared_graph import PreparedGraph
     from ort_lite.providers.provider_list import ProviderRequest
@@ -82,6 +84,7 @@ class SpecializedPlans:
         source: object,
         requests: Sequence[ProviderRequest],
         least_runs: int,
+        kept: Collection[str] = (),
     ) -> None:
         """Count runs from now on.
 
@@ -91,6 +94,7 @@ class SpecializedPlans:
             source: The model, as the session was given it.
             requests: The execution providers that the session asked for.
             least_runs: With the same shapes before a plan is made.
+            kept: Inputs for which the model cache has a plan, which comes with the first such run.
         """
         generic = model.prepared
         self._settled = not _has_shapes_to_fix(generic.graph)
@@ -101,6 +105,7 @@ class SpecializedPlans:
         self._source = source
         self._requests = tuple(requests)
         self._least_runs = least_runs
+        self._in_cache = frozenset(kept)
         self._names = tuple(info.name for info in generic.graph.inputs)
         control = find_control_inputs(generic.graph)
         self._deciding = tuple(i for i, name in enumerate(self._names) if name in control)
@@ -127,13 +132,13 @@ class SpecializedPlans:
         with self._lock:
             if key not in self._counts and len(self._counts) >= MAX_COUNTED:
                 self._counts.clear()
-            count = self._counts[key] = self._counts.get(key, 0) + 1
+            count = self._counts.get(key, 0) + 1
+            if count == 1 and self._in_cache and str(self._fix(values)) in self._in_cache:
+                count = self._least_runs  # an earlier session has met them so often
+            self._counts[key] = count
             if count < self._least_runs or self._full or self._is_busy():
                 return
-            inputs = FixedInputs(
-                shapes={name: tuple(v.shape) for name, v in zip(self._names, values, strict=True)},
-                values={self._names[i]: values[i].copy() for i in self._deciding},
-            )
+            inputs = self._fix(values)
             name = "ort_lite-specialized-plan"
             self._thread = SdkThread(target=self._make, args=(key, inputs), name=name)
             self._at_work = True
@@ -141,6 +146,12 @@ class SpecializedPlans:
                 self._thread.start()
             except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
                 self._give_up(str(exc))
+
+    def _fix(self, values: Sequence[Value]) -> FixedInputs:
+        return FixedInputs(
+            shapes={name: tuple(v.shape) for name, v in zip(self._names, values, strict=True)},
+            values={self._names[i]: values[i].copy() for i in self._deciding},
+        )
 
     def _make(self, key: Key, inputs: FixedInputs) -> None:
         with logging_as(scope_of(self._loader.options)):
@@ -150,7 +161,7 @@ class SpecializedPlans:
                 self._give_up(f"for {inputs}: {type(exc).__name__}: {exc}")
                 log.info("no plan for %s: %s", inputs, exc)
                 return
-        self._install(key, SpecializedPlan(inputs, model, self._kept))
+            self._install(key, SpecializedPlan(inputs, model, self._kept))
 
     def _prepare(self, inputs: FixedInputs) -> PreparedModel:
         options = self._loader.options.snapshot()
@@ -158,21 +169,46 @@ class SpecializedPlans:
         options.set_progress_func(None)
         for key in (ENABLE_KEY, BACKGROUND_KEY):
             options.add_session_config_entry(key, "0")
+        record = self._find_record(inputs)
+        choice = None if record is None else record.choice()
+        if record is None or not record.learns:
+            options.add_session_config_entry(CACHE_KEY, "0")
         loader = replace(
             self._loader,
             options=options,
             clock=LoadClock(),
             fallback=Fallback(enabled=False),
             sdks_loaded=True,
-            plans=may_plan(options, self._requests),
+            plans=choice is None and may_plan(options, self._requests),
             fixed_inputs=inputs,
         )
-        model = loader.load(self._source, self._requests).model
+        model = loader.load(self._source, self._requests, choice).model
         assert model is not None, "it was just loaded"
         if model.origin != self._origin:
             model.release()
             raise Fail("the model's files have changed since the session was made")
         return model.forget_weights()
+
+    def _find_record(self, inputs: FixedInputs | None) -> ChoiceRecord | None:
+        """What the model cache knows of the model with these inputs; None without a cache."""
+        config = self._loader.options.config
+        if CACHE_KEY not in config and CACHE_FOLDER_VARIABLE not in os.environ:
+            return None
+        from ort_lite.model_cache.kept_choice import find_record  # noqa: PLC0415 - lazy: rare
+
+        loader = self._loader
+        return find_record(self._source, loader.options, self._requests, loader.disabled, inputs)
+
+    def _keep(self, plan: SpecializedPlan) -> None:
+        """Have the next session of the model begin with this plan, if the cache has it."""
+        after_run = plan.model.after_run
+        if after_run is not None:
+            after_run()
+        text = str(plan.inputs)
+        if plan.model.cache.state in ("stored", "hit") and text not in self._in_cache:
+            record = self._find_record(None)
+            if record is not None and record.learns:
+                record.keep_inputs(text)
 
     def _install(self, key: Key, plan: SpecializedPlan) -> None:
         why = self._objection(plan.model)
@@ -184,7 +220,9 @@ class SpecializedPlans:
                 self._plans[key] = plan
                 self._counts.pop(key, None)
                 self._full = len(self._plans) >= MAX_PLANS
-                return
+        if not why:
+            self._keep(plan)
+            return
         self._give_up(f"for {plan.inputs}: {why}")
         plan.model.release()
 

@@ -6,9 +6,13 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+import numpy as np
+import onnx.parser
 import pytest
 
+import ort_lite as ort
 from ort_lite.cli.output import size_text
+from ort_lite.model_cache import source_digest
 from ort_lite.model_cache.store import CacheStore
 
 if TYPE_CHECKING:
@@ -75,6 +79,43 @@ def test_explain_says_hit_and_names_what_differs(filled: str, model: Path, invok
         ],
     )
     assert "num_of_threads" in invoke("cache", "explain", model, *EP, "-O", "num_of_threads=1").out
+
+
+def test_explain_finds_a_default_list_in_the_folder_that_it_is_given(
+    tmp_path: Path, model: Path, invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_digest, "YOUNG_NS", -(1 << 60))  # it was written just now
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.ep_context_cache", "1")
+    options.add_session_config_entry("session.ep_context_cache_dir", str(tmp_path / "cache"))
+    ort.InferenceSession(model, options).close()
+    report = ort.InferenceSession(model, options).load_report()
+    assert report.cache.state == "hit"
+    assert invoke("cache", "explain", model, "--dir", tmp_path / "cache", "--json").json["hit"]
+
+
+def test_ls_names_the_shapes_of_a_plan(
+    folder: Path, tmp_path: Path, invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_digest, "YOUNG_NS", -(1 << 60))
+    path = tmp_path / "free.onnx"
+    onnx.save(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[n] z) {
+                s = Shape(x) d = Cast <to = 1> (s) y = Mul(x, d) z = Tanh(y) }"""
+        ),
+        path,
+    )
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.specialize_after_runs", "2")
+    with ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]) as one:
+        for _ in range(4):
+            one.run(None, {"x": np.ones(3, np.float32)})
+        assert one.background_compile(None).state == "done"
+    listed = invoke("cache", "ls").out
+    assert len(CacheStore(folder).entry_keys()) == 2
+    assert listed.count(str(path)) == 2
+    assert f"{path} for x [3]" in listed
 
 
 def test_explain_agrees_with_the_session(filled: str, model: Path, folder: Path, invoke) -> None:
