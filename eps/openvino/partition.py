@@ -345,23 +345,28 @@ class _PartitionRequest:
         self._in_order, self._out_order = orders
         self._tally = tally
         ports = [model.inputs.all[index] for index in self._in_order]
+        self._is_static = tuple(port.is_static for port in ports)
         self._owned: list[Array | None] = [
             self._request.input_view(index, port) if port.is_static else None
             for index, port in zip(self._in_order, ports, strict=True)
         ]
+        self._shapes: list[tuple[int, ...] | None] = [None] * len(ports)
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
         owned, lent, moved = self._owned, [], 0
         for i, value in enumerate(inputs):
             own, size = owned[i], value.nbytes
-            if own is not None and size < SHARED_FROM:
-                if value.shape != own.shape:
-                    _require_shape(value.shape, own.shape)
-                own[...] = value
-                moved += size
-            else:
-                owned[i] = None
+            if size >= SHARED_FROM:
+                own = owned[i] = None
+            elif own is None or (own.shape != value.shape and not self._is_static[i]):
+                own = owned[i] = self._settle(i, value)
+            if own is None:
                 lent.append(self._request.set_input_zero_copy(self._in_order[i], value))
+                continue
+            if value.shape != own.shape:
+                _require_shape(value.shape, own.shape)
+            own[...] = value
+            moved += size
         outputs = self._request.infer()
         tally = self._tally
         tally["to_device"] += len(inputs) - len(lent)
@@ -370,6 +375,19 @@ class _PartitionRequest:
         for array in outputs:
             tally["bytes_to_host"] += array.nbytes
         return [outputs[index] for index in self._out_order]
+
+    def _settle(self, i: int, value: Value) -> Array | None:
+        """Memory for an input of a free shape that was that of `value` in the last run, too.
+
+        None if it was another one. For a new tensor OpenVINO goes over its free shapes again, so
+        that copying a small one is faster.
+        """
+        if self._shapes[i] != value.shape:
+            self._shapes[i] = value.shape
+            return None
+        own: Array = value.copy()
+        self._request.set_input_zero_copy(self._in_order[i], own)
+        return own
 
 
 def _require_shape(shape: tuple[int, ...], compiled: tuple[int, ...]) -> None:
