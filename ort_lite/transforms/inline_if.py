@@ -167,30 +167,33 @@ def _declared_types(graph: GraphDef) -> dict[str, ValueType]:
     return {info.name: info.type for info in infos if info.type is not None}
 
 
-def rename_values(graph: GraphDef, names: Mapping[str, str]) -> GraphDef:
-    """`graph` with other names of values, in bodies as far as they mean the same values."""
-    if not names:
-        return graph
+def rename_node(node: Node, names: Mapping[str, str]) -> Node:
+    """`node` with other names of values, in bodies as far as they mean the same values."""
 
     def rename_body(body: GraphDef) -> GraphDef:
         own = defined_names(body)
         visible = {old: new for old, new in names.items() if old not in own}
         return rename_values(body, visible) if visible.keys() & set(body.free_names) else body
 
-    def rename_node(node: Node) -> Node:
-        node = map_bodies(node, rename_body)
-        return replace(
-            node,
-            inputs=tuple(names.get(name, name) for name in node.inputs),
-            outputs=tuple(names.get(name, name) for name in node.outputs),
-        )
+    node = map_bodies(node, rename_body)
+    return replace(
+        node,
+        inputs=tuple(names.get(name, name) for name in node.inputs),
+        outputs=tuple(names.get(name, name) for name in node.outputs),
+    )
+
+
+def rename_values(graph: GraphDef, names: Mapping[str, str]) -> GraphDef:
+    """`graph` with other names of values, in bodies as far as they mean the same values."""
+    if not names:
+        return graph
 
     def rename_info(info: ValueInfo) -> ValueInfo:
         return replace(info, name=names.get(info.name, info.name))
 
     return replace(
         graph,
-        nodes=tuple(map(rename_node, graph.nodes)),
+        nodes=tuple(rename_node(node, names) for node in graph.nodes),
         outputs=tuple(map(rename_info, graph.outputs)),
         initializers={
             names.get(name, name): replace(tensor, name=names.get(name, name))

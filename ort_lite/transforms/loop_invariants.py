@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite.model.bodies import bodies, with_bodies
-from ort_lite.transforms.inline_if import BranchInlining, defined_names, rename_values
+from ort_lite.transforms.inline_if import BranchInlining, defined_names, rename_node, rename_values
 from ort_lite.transforms.loop_states import FIXED, body_of
 from ort_lite.transforms.mutable_graph import ONNX_DOMAINS, MutableGraph
 from ort_lite.transforms.subexpressions import NONDETERMINISTIC
@@ -63,20 +63,12 @@ def move_invariants(
             initializers[fresh[name]] = replace(body.initializers[name], name=fresh[name])
         for name in made & body.value_info.keys():
             value_info[fresh[name]] = replace(body.value_info[name], name=fresh[name])
-        nodes += [_rename(n, fresh) for n in moved]
+        nodes += [rename_node(n, fresh) for n in moved]
         nodes.append(with_bodies(node, [_without(body, results, fresh)]))
     if not count:
         return graph, 0
     changed = replace(graph, nodes=tuple(nodes), initializers=initializers, value_info=value_info)
     return changed, count
-
-
-def _rename(node: Node, names: Mapping[str, str]) -> Node:
-    return replace(
-        node,
-        inputs=tuple(names.get(name, name) for name in node.inputs),
-        outputs=tuple(names.get(name, name) for name in node.outputs),
-    )
 
 
 def _runs(graph: MutableGraph, node: Node) -> bool:
