@@ -159,7 +159,7 @@ class _InputCheck:
             self._strings = info.type.elem_type == DataType.STRING
             self._dtype = None if self._strings else numpy_dtype(info.type.elem_type)
             self._shape = info.type.shape
-        self._fixed_dims = _fixed_dims(self._shape)
+        self._fixed_dims = known_sizes(self._shape)
         exact = self._shape is not None and len(self._fixed_dims) == len(self._shape)
         self._exact = self._shape if exact else None  # nothing else is asked of most inputs
 
@@ -208,7 +208,7 @@ class _InputCheck:
             )
         shape = value.dense_shape()
         dims = shape if declared.shape is None else declared.shape
-        if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in _fixed_dims(dims)):
+        if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in known_sizes(dims)):
             raise InvalidArgument(
                 f"Got invalid dimensions for input: {self.name} Got: {shape} Expected: "
                 f"{list(dims)} Please fix either the inputs/outputs or the model."
@@ -283,7 +283,7 @@ def _texts(value: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     return texts.reshape(value.shape)
 
 
-def _fixed_dims(shape: Sequence[Dim] | None) -> tuple[tuple[int, int], ...]:
+def known_sizes(shape: Sequence[Dim] | None) -> tuple[tuple[int, int], ...]:
     """Axes with a size; a negative size is some exporters' way to say "unknown"."""
     return tuple(
         (axis, dim) for axis, dim in enumerate(shape or ()) if isinstance(dim, int) and dim >= 0

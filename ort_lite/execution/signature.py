@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import TensorType
-from ort_lite.execution.feeds import Feeds, is_on_device
+from ort_lite.execution.feeds import Feeds, is_on_device, known_sizes
 from ort_lite.model.info import NodeArg
 from ort_lite.status import InvalidArgument
 
@@ -39,7 +39,7 @@ class Signature:
         feeds: Checks what a run is fed.
         overridable: Initializers that a run may be fed besides.
         positions: Of each output, by name.
-        sized: Position and shape of each output whose rank is known.
+        sized: Position, shape and axes with a size of each output whose rank is known.
     """
 
     feeds: Feeds
@@ -47,7 +47,7 @@ class Signature:
     overridable: Sequence[NodeArg]
     outputs: Sequence[NodeArg]
     positions: Mapping[str, int]
-    sized: Sequence[tuple[int, tuple[Dim, ...]]] = ()
+    sized: Sequence[tuple[int, tuple[Dim, ...], tuple[tuple[int, int], ...]]] = ()
 
     @classmethod
     def of(cls, graph: Graph, weights: Mapping[str, Tensor]) -> Self:
@@ -59,7 +59,7 @@ class Signature:
             outputs=[NodeArg.of(info) for info in graph.outputs],
             positions={info.name: i for i, info in enumerate(graph.outputs)},
             sized=[
-                (i, info.type.shape)
+                (i, info.type.shape, known_sizes(info.type.shape))
                 for i, info in enumerate(graph.outputs)
                 if isinstance(info.type, TensorType) and info.type.shape is not None
             ],
@@ -89,13 +89,20 @@ class Signature:
     def list_mismatches(self, results: Sequence[Value]) -> Sequence[str]:
         """A line for each result whose shape is not the model's, in onnxruntime's words."""
         mismatches: list[str] = []
-        for index, shape in self.sized:
+        for index, shape, sizes in self.sized:
             met: tuple[int, ...] | None = getattr(results[index], "shape", None)
-            if met is not None and met != shape and not _fits(shape, met):
-                mismatches.append(
-                    f"Expected shape from model of {_text(shape)} does not match actual shape of "
-                    f"{_text(met)} for output {self.outputs[index].name}"
-                )
+            if met is None or met == shape:
+                continue
+            if len(met) == len(shape):
+                for axis, size in sizes:
+                    if met[axis] != size:
+                        break
+                else:
+                    continue
+            mismatches.append(
+                f"Expected shape from model of {_text(shape)} does not match actual shape of "
+                f"{_text(met)} for output {self.outputs[index].name}"
+            )
         return mismatches
 
     def select(self, results: Sequence[Value], names: Sequence[str]) -> list[Value]:
@@ -111,13 +118,6 @@ class Signature:
             raise InvalidArgument(
                 f"Invalid output name:{exc.args[0]}. Outputs: {list(positions)}"
             ) from exc
-
-
-def _fits(shape: tuple[Dim, ...], met: tuple[int, ...]) -> bool:
-    sizes = zip(shape, met, strict=False)
-    return len(shape) == len(met) and all(
-        size == other or not isinstance(size, int) or size < 0 for size, other in sizes
-    )
 
 
 def _text(shape: tuple[Dim, ...]) -> str:
