@@ -14,7 +14,6 @@ from ort_lite.context.keys import (
     CACHE_KEY,
     CONTEXT_FALLBACK_KEY,
     SHARE_KEY,
-    SPECIALIZE_KEY,
     TRUST_KEY,
 )
 from ort_lite.providers import provider_list
@@ -23,7 +22,7 @@ from ort_lite.run_forms import RunForms, memories_of
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.shortages import shortage_as_status
 from ort_lite.start.load_request import LoadClock
-from ort_lite.status import EPFail, Fail, InvalidArgument
+from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
-RUNS_BEFORE_PLANS = 256
-"""A plan costs about 0.3 s of processor time, and saves some 0.1 ms of a small model's run."""
 IN_PLACE_KEYS = (
     "session.use_ort_model_bytes_directly",
     "session.use_ort_model_bytes_for_initializers",
@@ -97,22 +94,6 @@ def _plans_providers(options: SessionOptions, requests: Sequence[ProviderRequest
     from ort_lite.start.plan_providers import may_plan  # noqa: PLC0415 - lazy: reload
 
     return may_plan(options, requests)
-
-
-def _runs_before_plans(options: SessionOptions) -> int:
-    """Runs after which shapes that come again and again get a plan of their own; 0 for never.
-
-    Raises:
-        InvalidArgument: It is not a whole number of at most 9 digits.
-    """
-    text = options.config.get(SPECIALIZE_KEY)
-    if text is None:
-        return RUNS_BEFORE_PLANS
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidArgument(
-            f"{SPECIALIZE_KEY} is '{text}', expected a number of runs, or 0 for no such plans"
-        )
-    return int(text)
 
 
 def is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -290,7 +271,7 @@ class InferenceSession(RunForms):
         """Run what was loaded, and count its runs."""
         self._source, self._state, self._lost_threads = source, state, False
         self._requests, self._specialized = requests, None
-        least_runs = _runs_before_plans(self._options)
+        least_runs = self._options.runs_before_plans()
         # With plans in the cache not the first run, whose answer is waited for most.
         unwatched = 1 if self._cached_inputs else least_runs // 2
         self._runs_to_watch = unwatched if least_runs and state.job is None else -1
@@ -317,7 +298,7 @@ class InferenceSession(RunForms):
 
             plain = options
             options = configure_from_model(plain, lambda: _read_metadata(source, plain), os.environ)
-        _runs_before_plans(options)  # what cannot be read is an error now
+        options.runs_before_plans()  # what cannot be read is an error now
         return source, options, named, notes
 
     def _install(self, model: PreparedModel) -> None:
@@ -361,7 +342,7 @@ class InferenceSession(RunForms):
                 return
             if not may_specialize(model, self._options, self._requests):
                 return
-            least_runs = _runs_before_plans(self._options)
+            least_runs = self._options.runs_before_plans()
             if not self._cached_inputs:
                 least_runs -= least_runs // 2
             plans = SpecializedPlans(

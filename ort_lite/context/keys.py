@@ -22,6 +22,7 @@ SPECIALIZE_KEY = "session.specialize_after_runs"
 CONTEXT_SOURCE_KEY = "session.ep_context_source"
 
 CACHE_KEY = "session.ep_context_cache"
+CACHE_SHAPES_KEY = "session.ep_context_cache_shapes"
 FOLDER_KEY = "session.ep_context_cache_dir"
 CACHE_SECRET_KEY = "session.ep_context_cache_key"
 CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"

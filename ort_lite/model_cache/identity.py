@@ -8,6 +8,7 @@ from ctx_formats.identity import FieldDifference
 from ort_lite.context.keys import (
     CACHE_KEY,
     CACHE_SECRET_KEY,
+    CACHE_SHAPES_KEY,
     CONTEXT_FALLBACK_KEY,
     CONTEXT_SOURCE_KEY,
     EMBED_KEY,
@@ -54,7 +55,7 @@ NEUTRAL = frozenset(
         TRUST_KEY,
         FOLDER_KEY,
         settings.QUOTA_KEY,
-        settings.SHAPES_KEY,
+        CACHE_SHAPES_KEY,
         ENABLE_KEY,
         PATH_KEY,
         EMBED_KEY,

@@ -10,6 +10,7 @@ from ort_lite.context.keys import (
     CACHE_FOLDER_VARIABLE,
     CACHE_KEY,
     CACHE_SECRET_KEY,
+    CACHE_SHAPES_KEY,
     ENABLE_KEY,
     FOLDER_KEY,
     SHARE_KEY,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
 
-SHAPES_KEY = "session.ep_context_cache_shapes"
 QUOTA_KEY = "session.ep_context_cache_max_bytes"
 QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"
 DEFAULT_QUOTA = 10_000_000_000
@@ -98,9 +98,9 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
     if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
         raise InvalidArgument(f"the cache's quota is '{quota[:40]}', expected a number of bytes")
-    shapes = config.get(SHAPES_KEY, "1")
+    shapes = config.get(CACHE_SHAPES_KEY, "1")
     if shapes not in ("0", "1"):
-        raise InvalidArgument(f"{SHAPES_KEY} is '{shapes[:40]}', expected 0 (off) or 1 (on)")
+        raise InvalidArgument(f"{CACHE_SHAPES_KEY} is '{shapes[:40]}', expected 0 (off) or 1 (on)")
     return CacheSettings(
         Path(folder).absolute(), int(quota), _secret(config), keeps_shapes=shapes == "1"
     )

@@ -14,6 +14,7 @@ import ort_lite as ort
 from ort_lite.model.fixed_inputs import FixedInputs
 from ort_lite.model_cache.kept_choice import MOST_INPUTS, ChoiceFile
 from ort_lite.model_cache.secret import CacheSecret
+from ort_lite.options import RUNS_WITH_CACHE
 from ort_lite.providers.provider_choice import ProviderChoice
 from ort_lite.start import fix_model
 
@@ -143,6 +144,32 @@ def test_a_cache_that_does_not_learn_has_no_plans(cache: Path) -> None:
     assert plans(cache, MANY) == []
     assert plans(cache, 2)
     assert plans(cache, MANY, ep_context_cache_shapes="0") == []
+
+
+def test_fewer_runs_are_enough_where_later_sessions_have_the_plan(cache: Path) -> None:
+    for folder, learns, expected in (
+        (cache, "1", "done"),
+        (cache / "other", "0", "off"),
+        (None, "1", "off"),
+    ):
+        made = options(folder, 0, ep_context_cache_shapes=learns)
+        made = made.without("session.specialize_after_runs")
+        with ort.InferenceSession(model(), made, providers=[CPU]) as one:
+            for _ in range(RUNS_WITH_CACHE + 2):
+                one.run(None, feed())
+            assert one.background_compile(None).state == expected
+    with ort.InferenceSession(model(), options(cache, MANY), providers=[CPU]) as one:
+        for _ in range(3):
+            one.run(None, feed())
+        assert one.background_compile(None).state == "done"
+
+
+@pytest.mark.parametrize(("variable", "runs"), [("", 256), ("cache", 32)])
+def test_the_variable_of_the_cache_counts(
+    monkeypatch: pytest.MonkeyPatch, variable: str, runs: int
+) -> None:
+    monkeypatch.setenv("ORT_LITE_CACHE_DIR", variable)
+    assert ort.SessionOptions().runs_before_plans() == runs
 
 
 def test_no_plans_are_asked_for(cache: Path) -> None:
