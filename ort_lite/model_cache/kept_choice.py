@@ -43,8 +43,9 @@ FORMAT = 1
 KIND = "provider choice"
 """Purpose of the record in its MAC, if the cache has a key."""
 MAX_BYTES = 1 << 20
-MOST = 16
-"""Choices kept for one path: of several lists of providers, options or versions of the model."""
+MOST = 32
+"""Choices kept for one path: of several lists of providers, options, versions of the model, and of
+its plans."""
 MOST_INPUTS = 8
 """Sets of input shapes that are kept for one request."""
 
