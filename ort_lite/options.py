@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import (
-    CACHE_FOLDER_VARIABLE,
-    CACHE_KEY,
     CACHE_SHAPES_KEY,
     MAX_DATA_SIZE,
     SPECIALIZE_KEY,
+    asks_for_cache,
 )
 from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for layers below `context`
 from ort_lite.status import Fail, InvalidArgument
@@ -458,10 +457,9 @@ class SessionOptions:
         """
         text = self.config.get(SPECIALIZE_KEY)
         if text is None:
-            default = "1" if os.environ.get(CACHE_FOLDER_VARIABLE) else "0"
-            is_cached = self.config.get(CACHE_KEY, default) == "1"
             learns = self.config.get(CACHE_SHAPES_KEY) != "0"
-            return RUNS_WITH_CACHE if is_cached and learns else RUNS_BEFORE_PLANS
+            is_kept = learns and asks_for_cache(self.config, os.environ)
+            return RUNS_WITH_CACHE if is_kept else RUNS_BEFORE_PLANS
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise InvalidArgument(
                 f"{SPECIALIZE_KEY} is '{text}', expected a number of runs, or 0 for no such plans"

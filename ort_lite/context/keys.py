@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False  # no start imports typing for this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ENABLE_KEY = "ep.context_enable"
 PATH_KEY = "ep.context_file_path"
 EMBED_KEY = "ep.context_embed_mode"
@@ -30,3 +34,8 @@ CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
 
 MAX_DATA_SIZE = (1 << 63) - 1
 """Largest EP context data in bytes, where `set_ep_context_data_read_func` sets no limit."""
+
+
+def asks_for_cache(config: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Whether a session uses the model cache; a variable with its folder turns it on, too."""
+    return config.get(CACHE_KEY, "1" if environment.get(CACHE_FOLDER_VARIABLE) else "0") == "1"

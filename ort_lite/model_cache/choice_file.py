@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, FOLDER_KEY
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, FOLDER_KEY, asks_for_cache
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.status import InvalidArgument
 
@@ -26,7 +26,7 @@ def find_choice_file(
 ) -> str:
     """Path of the model's file; "" for models without a file and sessions without a cache."""
     folder = config.get(FOLDER_KEY) or environment.get(CACHE_FOLDER_VARIABLE)
-    if config.get(CACHE_KEY, "1" if environment.get(CACHE_FOLDER_VARIABLE) else "0") != "1":
+    if not asks_for_cache(config, environment):
         return ""
     try:
         choices = os.path.join(folder or user_cache_folder(environment), FOLDER)

@@ -211,7 +211,9 @@ class SpecializedPlans:
                 record.keep_inputs(text)
 
     def _install(self, key: Key, plan: SpecializedPlan) -> None:
-        why = self._objection(plan.model)
+        # An earlier session compared it with a graph that had all its nodes.
+        is_proven = plan.model.cache.state == "hit" and str(plan.inputs) in self._in_cache
+        why = "" if is_proven else self._objection(plan.model)
         with self._lock:
             self._at_work = False
             if self._closed:

@@ -17,6 +17,7 @@ from ort_lite.model_cache.secret import CacheSecret
 from ort_lite.options import RUNS_WITH_CACHE
 from ort_lite.providers.provider_choice import ProviderChoice
 from ort_lite.start import fix_model
+from ort_lite.start.specialized_plans import SpecializedPlans
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,6 +191,24 @@ def test_a_session_that_bypasses_the_cache_leaves_no_plan(cache: Path, tmp_path:
             one.run(None, feed())
         assert one.background_compile(None).state == "done"
     assert not cache.exists()
+
+
+def test_a_list_of_inputs_that_was_lost_is_made_again(cache: Path) -> None:
+    assert plans(cache, 2)
+    shutil.rmtree(cache / "v1" / "choices")  # as after two processes that wrote at once
+    assert plans(cache, MANY) == []
+    assert plans(cache, 2), "out of the cache"
+    assert plans(cache, MANY)
+
+
+def test_a_plan_of_the_cache_is_not_compared_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context has one node for many, so that a plan on the CPU EP seems to have more."""
+    assert plans(cache, 2)
+    monkeypatch.setattr(SpecializedPlans, "_objection", lambda *_: "it has more nodes")
+    assert not any("more nodes" in line for line in plans(cache, MANY))
+    assert any("more nodes" in line for line in plans(cache, 2, feed(2)))
 
 
 def test_a_plan_that_is_gone_is_made_again(cache: Path) -> None:
