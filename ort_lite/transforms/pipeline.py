@@ -32,6 +32,7 @@ from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
 from ort_lite.transforms.known_shapes import CertainShapes
 from ort_lite.transforms.mutable_graph import MutableGraph
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
+from ort_lite.transforms.tile_to_expand import TILE_TO_EXPAND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +60,7 @@ SLOW_ROUNDS = 4
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
-RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, EMPTY, fuse_conv_bn.CONV_BN)
+RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, EMPTY, TILE_TO_EXPAND, fuse_conv_bn.CONV_BN)
 LAST_RULES: tuple[RewriteRule, ...] = (cast_like.CAST_LIKE,)
 """Run when the others have settled: ONNX Runtime, too, inlines functions after them."""
 TIDYING = (unused.REMOVE_NODES, unused.REMOVE_OUTPUTS, unused.REMOVE_INITIALIZERS)

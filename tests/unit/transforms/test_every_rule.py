@@ -70,6 +70,16 @@ GEMM = (
 )
 
 
+TILE = (
+    "a = Abs(x) m = ReduceMax <keepdims = 0> (a) c = Cast <to = 7> (m) u = Unsqueeze(c, p) "
+    "n = Add(u, o) y = Reshape(x, w) s = Concat <axis = 0> (REPEATS) t = Tile(y, s) "
+)
+TILED = (
+    "int64[1] o = {1}, int64[1] p = {0}, int64[1] q = {6}, int64[2] w = {1, 6}, "
+    "int64[2] k = {2, 3}, int64 f = {0}"
+)
+
+
 @dataclass(frozen=True)
 class Rule:
     """Two graphs.
@@ -137,6 +147,11 @@ RULES_BY_NAME = {
               "int64[1] e = {2}, int64[1] f = {9223372036854775807}"),
         small("s = Shape(x) b = Slice(s, e, f) c = Concat <axis = 0> (o, b) z = Reshape(x, c)",
               "int64[1] o = {2}, int64[1] e = {1}, int64[1] f = {9223372036854775807}"),
+        X,
+    ),
+    "TileToExpand": Rule(
+        small(TILE.replace("REPEATS", "n, o") + "r = Gather(t, f) z = Reshape(r, k)", TILED),
+        small(TILE.replace("REPEATS", "o, n") + "r = Slice(t, p, q, o) z = Reshape(r, k)", TILED),
         X,
     ),
     "ShapeToInitializer": Rule(
