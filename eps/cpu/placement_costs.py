@@ -15,4 +15,5 @@ CPU = PlacementCosts(
     math_rate=800,
     compile=0,
     composes=True,
+    iteration=5.5,
 )

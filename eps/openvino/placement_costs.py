@@ -28,6 +28,8 @@ _CPU = PlacementCosts(
     math_rate=2_500,
     compile=40_000,
     free_factor=2.3,
+    iteration=3,
+    state_rate=10_000,
     step_costs={
         **dict.fromkeys(("GRU", "LSTM", "RNN"), _STEPS),
         RESET_BEFORE: StepCosts(step=12, rate=9_000, sequences=4),

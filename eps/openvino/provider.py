@@ -85,6 +85,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self.options = options
         if options.kind == "CPU":  # docs/adr/0065-halves-on-openvinos-cpu.md
             self.widened_types |= {DataType.FLOAT16}
+        if options.device == "CPU":  # eps/openvino/support/loops.py
+            self.whole_bodies = frozenset(("Loop",))
         self._sdk = Sdk(options)
         self._known_shapes: KnownShapes | None = None
         runtime = self._sdk.runtime

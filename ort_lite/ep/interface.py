@@ -173,25 +173,6 @@ class SupportsCompileByShape(Protocol):
         ...
 
 
-@runtime_checkable
-class SupportsNewShapes(Protocol):
-    """A compiled partition that can add what it compiled for new shapes to its payload later.
-
-    Its EP is a `SupportsPayloadUpdate`. Nothing is held back before `on_new_shapes` was called.
-    """
-
-    def on_new_shapes(self, callback: Callable[[CompiledPartition], None]) -> None:
-        """Have `callback` called with the partition each time it has compiled for new shapes.
-
-        The thread is the one that compiled; shapes that the payload has already are not new.
-        """
-        ...
-
-    def drop_new_shapes(self) -> None:
-        """Let go of what is held back for `SupportsPayloadUpdate.export_updated`."""
-        ...
-
-
 class NotInstalled(EPFail):
     """An EP has no SDK or no driver on this machine; a session goes on with the next EP."""
 
@@ -251,9 +232,14 @@ class ExecutionProvider(ABC):
     """Whether the EP computes values without elements (a batch of 0). If not, it is offered no node
     that has one, and runs with such an input are answered without it."""
 
+    whole_bodies: frozenset[str] = frozenset()
+    """Operators of ai.onnx that the EP compiles together with their bodies. It is offered those
+    whose bodies have no value without elements, which are then not partitioned on their own."""
+
     runs_bodies_through_session: ClassVar[bool] = False
     """Whether the session partitions and prepares the bodies of control flow for this EP. If not,
-    it is offered no node that has one: the bodies are partitioned on their own."""
+    it is offered no node that has one, `whole_bodies` excepted: the bodies are partitioned on
+    their own."""
 
     @property
     @abstractmethod
@@ -312,31 +298,6 @@ class SupportsEpContext(Protocol):
 
     def compatibility_info(self) -> str:
         """The text for model metadata `ep_compatibility_info.<EP>`, in the vendor's form."""
-        ...
-
-
-@runtime_checkable
-class SupportsPayloadUpdate(Protocol):
-    """An EP that adds to a payload what a partition has compiled since; see SupportsNewShapes."""
-
-    def export_updated(
-        self, compiled: CompiledPartition, payload: memoryview, out: BinaryIO
-    ) -> bool:
-        """Write `payload` with the new programs of `compiled` to `out`; they are not new after it.
-
-        Args:
-            compiled: A SupportsNewShapes of this EP.
-            payload: Written by any instance of the EP for the same partition; the one that
-                `compiled` was imported from, or what another process has made of it meanwhile.
-            out: Gets the new payload.
-
-        Returns:
-            False, with nothing written, where there is nothing new.
-
-        Raises:
-            InvalidGraph: `payload` is not one that can be added to.
-            EPFail: The device failed.
-        """
         ...
 
 

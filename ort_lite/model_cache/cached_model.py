@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import TRUST_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.ep.interface import SupportsNewShapes
+from ort_lite.ep.interface import SupportsCompileByShape
 from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
@@ -209,7 +209,9 @@ class CachedModel:
         if (
             model is not None
             and self._settings.keeps_shapes
-            and any(isinstance(p.compiled, SupportsNewShapes) for p in model.prepared.partitions)
+            and any(
+                isinstance(p.compiled, SupportsCompileByShape) for p in model.prepared.partitions
+            )
         ):
             from ort_lite.model_cache.kept_shapes import KeptShapes  # noqa: PLC0415 - lazy: rare
 

@@ -22,7 +22,7 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import read_notes
 from ort_lite.context.nodes import is_context_node
-from ort_lite.ep.interface import SupportsNewShapes, SupportsPayloadUpdate
+from ort_lite.ep.new_shapes import SupportsNewShapes, SupportsPayloadUpdate
 from ort_lite.model.bodies import map_nodes, walk_nodes
 from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.lock import single_flight

@@ -140,6 +140,25 @@ def find_empty_in_body(
         empty |= more
 
 
+def may_be_empty_inside(graph: Graph, index: int) -> bool:
+    """Whether a body of a node has a value without elements in some runs or iterations."""
+    return _may_be_empty_inside(graph, index, values_by_selection(graph))
+
+
+def _may_be_empty_inside(graph: Graph, index: int, selected: frozenset[str]) -> bool:
+    for body in graph.bodies(index).values():
+        empty = find_empty_in_body(graph, index, body, selected)
+        if empty or values_by_selection(body):
+            return True
+        for i, node in enumerate(body.nodes):
+            names = filter(None, (*node.inputs, *node.outputs))
+            if any(body.constant(name) is None and _lacks_elements(body, name) for name in names):
+                return True
+            if body.bodies(i) and _may_be_empty_inside(body, i, frozenset()):
+                return True
+    return False
+
+
 def find_reached(
     graph: Graph, nodes: Iterable[int], names: Iterable[str], selected: frozenset[str]
 ) -> set[int]:

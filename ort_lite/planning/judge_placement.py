@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import GraphView
 from ort_lite.planning.expected_runs import expected_runs
-from ort_lite.planning.left_nodes import list_left_nodes
+from ort_lite.planning.left_nodes import describe_slow_loop, list_left_nodes
 from ort_lite.planning.node_work import estimate_work, find_folded, is_free, value_bytes
 
 if TYPE_CHECKING:
@@ -72,6 +72,30 @@ class Judge:
         for group in groups:
             left |= self._judge_partition(scale, group, movable)
         return left
+
+    def find_slow_loops(
+        self, graph: Graph, ep: ExecutionProvider, nodes: set[int]
+    ) -> dict[int, str]:
+        """Nodes with bodies that take longer on `ep` than in the session, each with the figures.
+
+        Also in a graph that `ep` would run as one partition: kernels of a few microseconds are
+        called in each iteration, and who named `ep` has not chosen who calls them.
+
+        Args:
+            graph: Any graph.
+            ep: Supports `nodes`, with their bodies.
+            nodes: Indices in `graph`.
+        """
+        costs, at_home = ep.placement_costs(), self.home.placement_costs()
+        loops = [node for node in sorted(nodes) if graph.bodies(node)]
+        if not loops or costs is None or at_home is None or ep is self.home:
+            return {}
+        slow = {}
+        for node in loops:
+            here, there = (_microseconds(graph, node, each) for each in (at_home, costs))
+            if there > here:
+                slow[node] = describe_slow_loop(self.home.name, here, there)
+        return slow
 
     def estimate(self, graph: Graph, ep: ExecutionProvider, nodes: Sequence[int]) -> float | None:
         """Microseconds of a partition on `ep`, crossings, launch and compile included.
@@ -176,10 +200,10 @@ class _Scale:
     folded: frozenset[int]
 
     def balance(self, nodes: Sequence[int]) -> _Balance:
-        work = [estimate_work(self.graph, node) for node in nodes if node not in self.folded]
+        running = [node for node in nodes if node not in self.folded]
         crossing = sum(self._crossing(name) for name in _border(self.graph, nodes))
-        here = sum(one.microseconds(self.at_home) for one in work)
-        there = sum(one.microseconds(self.costs) for one in work)
+        here = sum(_microseconds(self.graph, node, self.at_home) for node in running)
+        there = sum(_microseconds(self.graph, node, self.costs) for node in running)
         return _Balance(tuple(nodes), here, there, crossing)
 
     def fixed_cost(self, nodes: Sequence[int], runs: float) -> float:
@@ -193,6 +217,22 @@ class _Scale:
         factor = self.costs.free_factor if is_free(self.graph, name) else 1
         handed = value_bytes(self.graph, name) / self.costs.crossing_rate
         return self.costs.crossing * factor + handed
+
+
+def _microseconds(graph: Graph, node: int, costs: PlacementCosts) -> float:
+    """Time of a node on a device; with its bodies, if the device runs these."""
+    time = estimate_work(graph, node).microseconds(costs)
+    for body in graph.bodies(node).values():
+        folded = find_folded(body)
+        running = [index for index in range(len(body.nodes)) if index not in folded]
+        free = any(estimate_work(body, index).free for index in running)
+        inside = sum(_microseconds(body, index, costs) for index in running)
+        inside += costs.iteration * (costs.free_factor if free else 1)
+        if costs.state_rate:
+            handed = (*(info.name for info in body.inputs), *body.captured)
+            inside += sum(value_bytes(body, name) for name in handed) / costs.state_rate
+        time += expected_runs(graph, node) * inside
+    return time
 
 
 def _border(graph: Graph, nodes: Sequence[int]) -> Iterable[str]:

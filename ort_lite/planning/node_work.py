@@ -48,6 +48,11 @@ _CALLS: Mapping[str, int] = {
     **dict.fromkeys(("LayerNormalization", "DynamicQuantizeLinear", "BatchNormalization"), 5),
     **dict.fromkeys(("QLinearMatMul", "QGemm", "MatMulInteger", "Softmax", "LogSoftmax"), 3),
     **dict.fromkeys(("Slice", "Concat", "Split", "Gather", "Where"), 2),
+    **dict.fromkeys(("GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND"), 14),
+    **dict.fromkeys(("Expand", "Tile"), 9),
+    **dict.fromkeys(("ArgMax", "ArgMin", "Range"), 4),
+    "OneHot": 20,
+    "TopK": 30,
 }
 """Calls of a library of arrays that an operator takes, for those that take more than one."""
 _RECURRENT = {"RNN": 1, "GRU": 3, "LSTM": 4, "DynamicQuantizeLSTM": 4}

@@ -93,22 +93,24 @@ def assign(
     taken = {node for part in fixed for node in part.nodes}
     for part in fixed:
         _merge(units, part.owner, part.nodes)
+    stuck = (declined or {}).get(len(eps) - 1, {})
     for owner, ep in enumerate(eps):
         candidates = frozenset(range(len(graph.nodes))) - taken
         if not candidates:
             break
         if unasked and owner in unasked:
-            for i in candidates:
-                refusals.setdefault(i, {})[ep.name] = unasked[owner]
+            _refuse(refusals, ep, dict.fromkeys(candidates, unasked[owner]))
             continue
         claimed = _claim(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
+        if judge is not None:
+            slow = judge.find_slow_loops(graph, ep, claimed - stuck.keys())
+            _refuse(refusals, ep, slow)
+            claimed -= slow.keys()
         for mine in _divide(ep, graph, claimed):
             groups = _groups(graph, units, mine)
             if judge is not None:
-                stuck = (declined or {}).get(len(eps) - 1, ())
                 left = judge.find_unprofitable(graph, ep, mine, groups, stuck)
-                for i, reason in left.items():
-                    refusals.setdefault(i, {})[ep.name] = reason
+                _refuse(refusals, ep, left)
                 mine -= left.keys()
                 groups = _groups(graph, units, mine) if left else groups
             for group in groups:
@@ -120,8 +122,13 @@ def assign(
     return Assignment(tuple(parts), refusals)
 
 
+def _refuse(refusals: Refusals, ep: ExecutionProvider, reasons: Mapping[int, str]) -> None:
+    for i, reason in reasons.items():
+        refusals.setdefault(i, {})[ep.name] = reason
+
+
 def takes_all(graph: Graph, ep: ExecutionProvider) -> bool:
-    """Whether `ep` is able to run every node; with bodies it is not."""
+    """Whether `ep` is able to run every node."""
     every = frozenset(range(len(graph.nodes)))
     return len(_claim(ep, graph, every, {}, {})) == len(every)
 
@@ -142,9 +149,8 @@ def _claim(
     """The candidates that `ep` takes; the reasons for the rest go into `refusals`."""
     withheld = {} if ep.takes_empty else dict.fromkeys(_empty_nodes(graph, candidates), EMPTY)
     if not ep.runs_bodies_through_session:
-        withheld.update((i, CONTROL_FLOW) for i in candidates if graph.bodies(i))
-    for i, reason in withheld.items():
-        refusals.setdefault(i, {})[ep.name] = reason
+        withheld.update(_withhold_bodies(ep, graph, candidates - withheld.keys()))
+    _refuse(refusals, ep, withheld)
     candidates -= withheld.keys()
     capability: Capability = ep.get_capability(GraphView(graph, candidates))
     mine = {i for i in capability.supported if i in candidates and i not in declined}
@@ -152,6 +158,25 @@ def _claim(
         reason = declined.get(i) or capability.refused.get(i) or "no reason given"
         refusals.setdefault(i, {})[ep.name] = reason
     return mine
+
+
+def _withhold_bodies(
+    ep: ExecutionProvider, graph: Graph, candidates: frozenset[int]
+) -> dict[int, str]:
+    """Candidates with bodies that `ep` is not offered, with the reasons."""
+    withheld = {}
+    for i in candidates:
+        if not graph.bodies(i):
+            continue
+        node = graph.nodes[i]
+        if node.domain not in ("", "ai.onnx") or node.op_type not in ep.whole_bodies:
+            withheld[i] = CONTROL_FLOW
+            continue
+        from ort_lite.planning.data_sizes import may_be_empty_inside  # noqa: PLC0415 - lazy: rare
+
+        if not ep.takes_empty and may_be_empty_inside(graph, i):
+            withheld[i] = EMPTY
+    return withheld
 
 
 def _divide(ep: ExecutionProvider, graph: Graph, mine: set[int]) -> list[set[int]]:

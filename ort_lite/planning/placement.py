@@ -78,9 +78,9 @@ def _without_left(reasons: Mapping[str, str]) -> Mapping[str, str]:
     """Reasons of EPs that could not run a node, without those that leave it for speed."""
     if not reasons:
         return reasons
-    from ort_lite.planning.left_nodes import LEFT  # noqa: PLC0415 - lazy: rare
+    from ort_lite.planning.left_nodes import is_left  # noqa: PLC0415 - lazy: rare
 
-    return {ep: reason for ep, reason in reasons.items() if LEFT not in reason}
+    return {ep: reason for ep, reason in reasons.items() if not is_left(reason)}
 
 
 def _main_nodes(prepared: PreparedGraph) -> Iterator[tuple[Partition, int]]:

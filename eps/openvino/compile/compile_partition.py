@@ -227,10 +227,12 @@ def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str
     """Indices of the nodes that OpenVINO refuses, with the reason; never empty.
 
     First by the operators for which OpenVINO reports that it has no rule, then by inputs of unknown
-    rank, which no device accepts; otherwise by bisection: halves of the partition are converted
-    until single nodes fail. Nodes that fail only together are all refused, and go to the next EP.
+    rank, which no device accepts, and by bodies, in which only the compile finds some faults;
+    otherwise by bisection: halves of the partition are converted until single nodes fail. Nodes
+    that fail only together are all refused, and go to the next EP.
     """
     refused = _nodes_without_rule(graph, text) or _nodes_of_unknown_rank(graph)
+    refused = refused or _nodes_with_bodies(graph, text)
     if refused:
         return refused
     tries = [MAX_TRIES]
@@ -249,6 +251,11 @@ def _nodes_without_rule(graph: Graph, text: str) -> dict[int, str]:
         for i, node in enumerate(graph.nodes)
         if node.op_type in names or f"{node.domain}.{node.op_type}" in names
     }
+
+
+def _nodes_with_bodies(graph: Graph, text: str) -> dict[int, str]:
+    loops = (index for index in range(len(graph.nodes)) if graph.bodies(index))
+    return dict.fromkeys(loops, f"OpenVINO, with its body: {text[:300]}")
 
 
 def _nodes_of_unknown_rank(graph: Graph) -> dict[int, str]:

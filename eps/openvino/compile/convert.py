@@ -46,6 +46,7 @@ EXTERNAL_TYPES = frozenset(
 """Element types of weights that a file holds; others are rare and small and stay in the model."""
 REDUCING = (QUANTIZATION, "Einsum", "Global", "Reduce")
 """Prefixes of the operators that OpenVINO's front end converts to reductions."""
+LOOP = "Loop"
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
 log = get_logger(__name__)
@@ -114,6 +115,10 @@ def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) 
         keep_order(converted)
     if may_rotate(graph):
         keep_rotations(converted)
+    if any(node.op_type == LOOP for node in graph.nodes):
+        from eps.openvino.compile.loops import keep_inputs  # noqa: PLC0415 - lazy: rare
+
+        keep_inputs(converted)
     return converted
 
 

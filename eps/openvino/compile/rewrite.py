@@ -30,6 +30,7 @@ SOFTMAX = "Softmax"
 TRANSPOSED = "ConvTranspose"
 RESIZES = ("Resize", "Upsample")
 RECURRENT = ("GRU", "LSTM", "RNN")
+LOOP = "Loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,10 @@ def _rewrite_for(
         from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare
 
         definition = flatten_powers(definition, graph)
+    if kind == "CPU" and any(node.op_type == LOOP for node in graph.nodes):
+        from eps.openvino.compile.loops import carry_captured  # noqa: PLC0415 - lazy: rare
+
+        definition = carry_captured(definition, graph)
     if kind == "CPU" and any(node.op_type in RECURRENT for node in graph.nodes):
         from eps.openvino.compile.default_activations import drop_default_activations  # noqa: PLC0415 - lazy: rare
 

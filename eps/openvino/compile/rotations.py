@@ -24,6 +24,20 @@ def may_rotate(graph: Graph) -> bool:
     return ROTATION in types or {"Concat", "Mul"} <= types
 
 
+def adds_products(graph: Graph) -> bool:
+    """Whether a graph has a sum or a difference of two products, as in a rotation."""
+
+    def is_product(name: str) -> bool:
+        index = graph.producer(name)
+        while index is not None and graph.nodes[index].op_type == "Neg":
+            index = graph.producer(graph.nodes[index].inputs[0])
+        return index is not None and graph.nodes[index].op_type == "Mul"
+
+    return any(
+        node.op_type in ("Add", "Sub") and all(map(is_product, node.inputs)) for node in graph.nodes
+    )
+
+
 def keep_rotations(model: openvino.Model) -> None:
     """Rewrite, in place, each difference of two products."""
     for node in model.get_ops():

@@ -69,9 +69,10 @@ _FLOATS = (DataType.FLOAT, DataType.FLOAT16)
 class Magnitudes:
     """Magnitudes of the values of one graph; bodies of its nodes are left out."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, inputs: Mapping[str, Magnitude] | None = None) -> None:
+        """Follow the values of `graph` from those of `inputs`, by name, and its constants."""
         self._graph = graph
-        self._known: dict[str, Magnitude | None] = {}
+        self._known: dict[str, Magnitude | None] = dict(inputs or {})
         for index, node in enumerate(graph.nodes):
             rule = _RULES.get(node.op_type) if node.domain == "" else None
             if rule is None or graph.bodies(index):

@@ -44,6 +44,8 @@ float64 in float32 and unsigned 32- and 64-bit integers in int32, silently."""
 NPU_CONSTANTS: Mapping[str, int] = {"OneHot": 1, "TopK": 1}
 """Operator to its input that must be constant on an NPU: at any other, the compiler of OpenVINO
 2026.4.1 ends the process ("LLVM ERROR: Failed to infer result type(s)")."""
+LOOP = "Loop"
+BODY_IEEE = "OpenVINO: bodies are not written out for ieee_semantics"
 
 
 def capability(
@@ -77,7 +79,7 @@ def capability(
         if ieee and not reason:
             from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - lazy: rare
 
-            reason = ieee_problem(facts)
+            reason = BODY_IEEE if view.graph.bodies(index) else ieee_problem(facts)
         if reason:
             refused[index] = reason
         else:
@@ -88,6 +90,10 @@ def capability(
 def refusal(facts: NodeFacts, table: SupportTable) -> str:
     """Why OpenVINO does not get this node; "" if it does."""
     node = facts.node
+    if node.domain == "" and node.op_type == LOOP:
+        from eps.openvino.support.loops import loop_problem  # noqa: PLC0415 - lazy: rare
+
+        return _type_problem(facts) or loop_problem(facts, table, refusal)
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
     if (node.domain, node.op_type) in SHOWN_BY_TESTS:

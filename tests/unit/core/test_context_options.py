@@ -194,11 +194,13 @@ def scanned() -> ModelProto:
 
 
 def looped() -> ModelProto:
-    """A Loop of three trips over a state."""
+    """A Loop of three trips over a state, which OpenVINO does not take whole for its ReduceMax."""
     body = helper.make_graph(
         [
             helper.make_node("MatMul", ["v_in", "bw"], ["vm"], name="body_matmul"),
-            helper.make_node("Sigmoid", ["vm"], ["v_out"], name="body_sigmoid"),
+            helper.make_node("ReduceMax", ["vm"], ["most"], name="body_most"),
+            helper.make_node("Sub", ["vm", "most"], ["less"], name="body_less"),
+            helper.make_node("Sigmoid", ["less"], ["v_out"], name="body_sigmoid"),
             helper.make_node("Identity", ["c_in"], ["c_out"], name="body_cond"),
         ],
         "body",

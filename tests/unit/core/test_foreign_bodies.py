@@ -17,7 +17,8 @@ g (float[h, w] x) => (y)
     => (bool q2, float[h2, w2] c1, float[h3, w3] o) {
       q2 = Identity (q)
       e = Softmax (s)
-      c1 = Tanh (c0)
+      most = ReduceMax <keepdims = 0> (c0)
+      c1 = Sub (c0, most)
       o = Tanh (e)
     }>
 }"""

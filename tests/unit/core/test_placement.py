@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
@@ -222,6 +223,36 @@ def test_a_branch_counts_half_and_an_unknown_loop_as_assumed() -> None:
     graph = resolved(branching())
     assert expected_runs(graph, 0) == 0.5
     assert ASSUMED_TRIPS > 1
+
+
+def looping(trips: int) -> Graph:
+    """Abs, and a Loop whose body multiplies a [64, 64] state with a constant."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[64, 64] x) => (float[64, 64] y) <int64 m = {{{trips}}}, bool g = {{1}}> {{
+            a = Abs(x)
+            y = Loop(m, g, a) <body = b (int64 i, bool c, float[64, 64] s)
+                => (bool o, float[64, 64] t) {{ o = Identity(c) t = MatMul(s, s) }}>
+        }}"""
+    return resolved(bytes(onnx.parser.parse_model(text).SerializeToString()))
+
+
+class PricedSession(Priced):
+    """One whose bodies the session runs."""
+
+    runs_bodies_through_session = True
+
+
+@pytest.mark.parametrize(
+    ("trips", "whole", "owner"),
+    [(4, {"Loop"}, "Fast"), (4, set(), "Home"), (0, {"Loop"}, "Home")],
+)
+def test_a_loop_that_is_taken_whole_is_judged_by_its_body(
+    trips: int, whole: set[str], owner: str
+) -> None:
+    graph = looping(trips)
+    fast, home = Priced("Fast", "Loop", FAST), PricedSession("Home", f"{OPERATORS} Loop", HOME)
+    fast.whole_bodies = frozenset(whole)
+    assert names(assign(graph, [fast, home], judge=Judge(home)), [fast, home]) == ["Home", owner]
 
 
 def session(model: bytes, placement: str | None, *eps: str) -> ort.InferenceSession:

@@ -12,7 +12,7 @@ import pytest
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
 from ort_lite.model.loader import resolve
-from ort_lite.planning.data_sizes import values_by_selection
+from ort_lite.planning.data_sizes import may_be_empty_inside, values_by_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,3 +237,42 @@ def test_a_run_without_boxes_takes_no_other_node_along() -> None:
             if part.ep == OPENVINO
         ]
     assert {"Reshape", "Gemm"} in parts
+
+
+@pytest.mark.parametrize(
+    ("body", "first", "is_empty"),
+    [
+        ("t = Add(s, x)", "x", False),
+        (
+            "a = NonZero(s) b = Shape(a) d = Cast <to = 1> (b) e = ReduceSum(d) t = Add(s, e)",
+            "x",
+            True,
+        ),
+        ("t = Concat <axis = 0> (s, x)", "nothing", True),
+        (
+            "z = Constant <value_ints = [0]> () a = Slice(x, z, z) t = Concat <axis = 0> (a, x)",
+            "x",
+            True,
+        ),
+        (
+            "t = If(c) <then_branch = p () => (float[2, 3] q) { a = NonZero(s) b = Shape(a) "
+            "d = Cast <to = 1> (b) e = ReduceSum(d) q = Add(s, e) }, "
+            "else_branch = p () => (float[2, 3] r) { r = Neg(s) }>",
+            "x",
+            True,
+        ),
+    ],
+)
+def test_values_without_elements_in_a_body_are_seen(
+    body: str, first: str, *, is_empty: bool
+) -> None:
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[2, 3] x) => (float[p, 3] y)
+        <int64 m = {{4}}, bool g = {{1}}, float[0, 3] nothing = {{}}> {{
+            y = Loop(m, g, {first}) <body = b (int64 i, bool c, float[k, 3] s)
+                => (bool o, float[l, 3] t) {{ o = Identity(c) {body} }}>
+        }}"""
+    )
+    graph = resolve(read_model(memoryview(proto.SerializeToString())), {})
+    assert may_be_empty_inside(graph, 0) is is_empty
