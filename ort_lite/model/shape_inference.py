@@ -30,6 +30,7 @@ from ort_lite.model.node_schemas import check_attributes
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying_values, without_shapes
 from ort_lite.model.vector_bounds import MOST_ELEMENTS, is_settled, vector_elements
+from ort_lite.model.visible_constants import show_constants
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, InvalidGraph, InvalidProtobuf
 
@@ -231,7 +232,8 @@ def _infer(model: Model, *, strict: bool = False) -> Model:
     bounds = bounds_of(model.graph)
     bounds.require_writable()
     try:
-        data = model_bytes(replace(model, graph=without_long_lists(model.graph)))
+        shown = show_constants(without_long_lists(model.graph))
+        data = model_bytes(replace(model, graph=shown))
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model
