@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def show_constants(graph: GraphDef) -> GraphDef:
     """`graph` with bodies that have the constants which they read from around them as their own.
 
-    Itself where no body reads any. An initializer that is also an input of its graph is no
-    constant: a caller may override it.
+    Itself where no body reads any. An initializer that is also an input of its graph is
+    not a constant: a caller may override it.
     """
     return _show(graph, {})
 

@@ -57,7 +57,7 @@ def loop_problem(
     if len(node.outputs) > states and not _runs(facts):
         return "OpenVINO: what a Loop collects has no elements if it never runs"
     if not all(isinstance(info.type, TensorType) for info in (*body.inputs, *body.outputs)):
-        return "OpenVINO: a state or a result of the Loop's body is no tensor"
+        return "OpenVINO: a state or a result of the Loop's body is not a tensor"
     if any(body.bodies(index) for index in range(len(body.nodes))):
         return "OpenVINO: the Loop's body has bodies itself"
     magnitudes = _follow_counters(facts, body)
@@ -103,9 +103,9 @@ def _follow_counters(facts: NodeFacts, body: Graph) -> Magnitudes:
 
 
 def _find_step(body: Graph, result: str, state: str) -> float | None:
-    """By how much a counter changes in an iteration, at most; None for what is no counter.
+    """By how much a counter changes in an iteration, at most; None for what is not one.
 
-    A counter is a state to which a body adds constants, besides casts and changes of its shape.
+    A counter is a state to which a body adds constants, casts and changes of its shape aside.
     """
     step = 0.0
     constants = Magnitudes(body)

@@ -101,8 +101,8 @@ def open_session(model: bytes, placement: str = "all", **entries: str) -> ort.In
 def reasons(session: ort.InferenceSession) -> str:
     """Why OpenVINO has not got the nodes that it has not got."""
     prepared = session._present().prepared
-    told = (why.get("OpenVINOExecutionProvider", "") for why in prepared.refusals.values())
-    return "; ".join(filter(None, told))
+    named = (why.get("OpenVINOExecutionProvider", "") for why in prepared.refusals.values())
+    return "; ".join(filter(None, named))
 
 
 def runs_loop(session: ort.InferenceSession) -> bool:
