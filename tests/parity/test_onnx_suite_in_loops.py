@@ -36,7 +36,8 @@ class LoopedModel(PreparedModel):
             assert len(results) == ITERATIONS
             for result in results[1:]:
                 assert _bits(result) == _bits(results[0])
-        return tuple(results[-1] for results in joined)
+        # Not results[-1]: a scalar string would be Python's.
+        return tuple(results[-1:].reshape(results.shape[1:]) for results in joined)
 
 
 class LoopedOpenVino(OpenVinoBackend):
