@@ -13,7 +13,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.temporary_files import temporary_folder
-from eps.openvino.compile.rewrite import EXPERTS, QUANTIZATION, rewrite_partition
+from eps.openvino.compile.rewrite import EXPERTS, LOOP, QUANTIZATION, rewrite_partition
 from eps.openvino.compile.rotations import keep_rotations, may_rotate
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
@@ -46,7 +46,6 @@ EXTERNAL_TYPES = frozenset(
 """Element types of weights that a file holds; others are rare and small and stay in the model."""
 REDUCING = (QUANTIZATION, "Einsum", "Global", "Reduce")
 """Prefixes of the operators that OpenVINO's front end converts to reductions."""
-LOOP = "Loop"
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
 log = get_logger(__name__)

@@ -52,20 +52,28 @@ def carry_captured(definition: GraphDef, graph: Graph) -> GraphDef:
         for index, node in enumerate(graph.nodes)
         if node.op_type == LOOP and (bodies := graph.bodies(index).values())
     }
+    taken = _names_of(definition)
     nodes = (
-        _carry(node, captured[node.outputs]) if captured.get(node.outputs) else node
+        _carry(node, captured[node.outputs], taken) if captured.get(node.outputs) else node
         for node in definition.nodes
     )
     return replace(definition, nodes=tuple(nodes))
 
 
-def _carry(loop: Node, captured: Mapping[str, ValueInfo]) -> Node:
-    """`loop` with these values as states that its body gives back as it got them."""
+def _names_of(graph: GraphDef) -> set[str]:
+    names = {name for node in graph.nodes for name in (*node.inputs, *node.outputs)}
+    return names | {info.name for info in graph.inputs} | graph.initializers.keys()
+
+
+def _carry(loop: Node, captured: Mapping[str, ValueInfo], taken: set[str]) -> Node:
+    """`loop` with these values as states that its body gives back as it got them.
+
+    New names are added to those that are `taken`.
+    """
     attribute = loop.attributes["body"]
     body = attribute.value
     assert isinstance(body, GraphDef), "support/loops.py has seen it"
-    taken = {name for node in body.nodes for name in (*node.inputs, *node.outputs)}
-    taken |= {info.name for info in body.inputs} | {*loop.inputs, *loop.outputs}
+    taken |= _names_of(body)
     state = {name: _fresh_name(name, "state", taken) for name in captured}
     kept = {name: _fresh_name(name, "kept", taken) for name in captured}
     last = tuple(_fresh_name(name, "last", taken) for name in captured)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import REDUCING
+from eps.openvino.compile.loops import FIXED
 from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.compile.rotations import adds_products, may_rotate
 from eps.openvino.support.magnitudes import Magnitude, Magnitudes
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 FIRST_RELEASE = (2026, 4)
-FIXED = 2
-"""Inputs of a Loop and of its body before the states: iterations, or their number, and a condition.
-"""
 MOST_ITERATIONS = 1 << 24
 """By a constant trip count, up to which a counter is followed."""
 _KEEPING = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
@@ -94,21 +92,21 @@ def _follow_counters(facts: NodeFacts, body: Graph) -> Magnitudes:
     known: dict[str, Magnitude] = {}
     if most <= MOST_ITERATIONS:
         known[body.inputs[0].name] = Magnitude(max(most, 0))
+        constants = Magnitudes(body)
         for place, info in enumerate(body.inputs[FIXED:]):
             first = facts.magnitudes.of(facts.node.inputs[FIXED + place])
-            step = _find_step(body, body.outputs[1 + place].name, info.name)
+            step = _find_step(body, constants, body.outputs[1 + place].name, info.name)
             if first is not None and step is not None:
                 known[info.name] = first._replace(largest=first.largest + step * most)
     return Magnitudes(body, known)
 
 
-def _find_step(body: Graph, result: str, state: str) -> float | None:
+def _find_step(body: Graph, constants: Magnitudes, result: str, state: str) -> float | None:
     """By how much a counter changes in an iteration, at most; None for what is not one.
 
     A counter is a state to which a body adds constants, casts and changes of its shape aside.
     """
     step = 0.0
-    constants = Magnitudes(body)
     while result != state:
         index = body.producer(result)
         node = body.nodes[index] if index is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
+from eps.openvino.compile.rewrite import LOOP
 from eps.openvino.support.conditions import CONDITIONS, WRONG
 from eps.openvino.support.experts import DOMAIN as EXPERTS_DOMAIN
 from eps.openvino.support.experts import PROJECTIONS
@@ -44,7 +45,6 @@ float64 in float32 and unsigned 32- and 64-bit integers in int32, silently."""
 NPU_CONSTANTS: Mapping[str, int] = {"OneHot": 1, "TopK": 1}
 """Operator to its input that must be constant on an NPU: at any other, the compiler of OpenVINO
 2026.4.1 ends the process ("LLVM ERROR: Failed to infer result type(s)")."""
-LOOP = "Loop"
 BODY_IEEE = "OpenVINO: bodies are not written out for ieee_semantics"
 
 

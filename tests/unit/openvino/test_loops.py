@@ -10,6 +10,12 @@ import pytest
 from onnx import parser
 
 import ort_lite as ort
+from ctx_formats.model_reader import read_model
+from eps.openvino.compile.loops import carry_captured
+from eps.openvino.support.offer import capability
+from eps.openvino.support.table import load_table
+from ort_lite.ep import GraphView
+from ort_lite.model.loader import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +71,10 @@ RIGHT = {
     "swaps what is overwritten": two("{ o = Identity(c) t = Softmax(v) u = Softmax(s) }"),
     "overwrites what comes from around": one(
         TRIPS, "{ o = Identity(c) p = Softmax(x) t = Add(s, p) }"
+    ),
+    "would overwrite a constant": one(
+        f"{TRIPS}, float[6] a = {{1, 2, 3, 4, 5, 6}}, int64[2] k = {{2, 3}}",
+        "{ o = Identity(c) p = Reshape(a, k) q = Softmax(p) r = Add(q, q) t = Add(s, r) }",
     ),
     "overwrites a view": one(
         TRIPS,
@@ -299,3 +309,36 @@ def test_loop_of_small_iterations_runs_on_one_thread(
     with open_session(parsed(text, shape)) as session:
         assert runs_loop(session)
         assert ("on one thread" in str(session.explain())) is alone
+
+
+def test_two_loops_may_read_one_value_from_around_them() -> None:
+    loop = (
+        "Loop(M, C, x) <body = b{n} (int64 i{n}, bool c{n}, float[2, 3] s{n}) => "
+        "(bool o{n}, float[2, 3] t{n}) {{ o{n} = Identity(c{n}) p{n} = Softmax(x) "
+        "t{n} = {op}(s{n}, p{n}) }}>"
+    )
+    first, second = loop.format(n=1, op="Add"), loop.format(n=2, op="Sub")
+    model = parsed(
+        f"g (float[2, 3] x) => (float[2, 3] y, float[2, 3] z) <{TRIPS}> "
+        f"{{ y = {first} z = {second} }}"
+    )
+    graph = resolve(read_model(memoryview(model)), {})
+    carried = carry_captured(graph.definition, graph)
+    made = [name for node in carried.nodes for name in node.outputs]
+    assert len(made) == len(set(made)) == 4
+    reference = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    with open_session(model) as session:
+        assert runs_loop(session)
+        for mine, theirs in zip(
+            session.run(None, {"x": X}), reference.run(None, {"x": X}), strict=True
+        ):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+def test_openvino_before_the_release_that_was_compared_gets_no_loop() -> None:
+    graph = resolve(read_model(memoryview(parsed(one(TRIPS, ADDING)))), {})
+    (index,) = (i for i, node in enumerate(graph.nodes) if node.op_type == "Loop")
+    view = GraphView(graph, frozenset([index]))
+    assert capability(view, load_table("2026.4.1")).supported == {index}
+    refused = capability(view, load_table("2026.3.0")).refused
+    assert refused[index] == "OpenVINO: Loops are shown to be right from 2026.4 on"
