@@ -193,12 +193,12 @@ def _shape(graph: MutableGraph, index: int) -> bool:
         return False
     rank = len(dims)
     start, end = int_of(node, "start", 0), int_of(node, "end", rank)
-    kept = dims[_clamp(start, rank) : _clamp(end, rank)]
+    kept = dims[clamp(start, rank) : clamp(end, rank)]
     name = graph.add_constant(f"{result}/dims", np.array(kept, numpy_dtype(DataType.INT64)))
     return graph.bypass(index, name)
 
 
-def _clamp(axis: int, rank: int) -> int:
+def clamp(axis: int, rank: int) -> int:
     """ONNX Shape-15: negative counts from the end, and out of range is the nearest end."""
     return min(max(axis + rank if axis < 0 else axis, 0), rank)
 

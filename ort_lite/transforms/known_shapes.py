@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType, ValueInfo
 from ort_lite.model.bodies import bodies
-from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS, fixed_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,13 +34,20 @@ class CertainShapes:
     model: Model
     infer: InferTypes
     certain: GraphDef | None = None
-    _shapes: Mapping[str, tuple[int, ...]] | None = field(default=None)
+    _dims: Mapping[str, tuple[int | None, ...]] | None = field(default=None)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the main graph; None if it is not fixed or not certain."""
-        if self._shapes is None:
-            self._shapes = _fixed_shapes(self.certain or self._infer_again())
-        return self._shapes.get(name)
+        return fixed_shape(self.dims(name))
+
+    def dims(self, name: str) -> tuple[int | None, ...] | None:
+        """The sizes of a value of the main graph, None for those that vary or are not certain.
+
+        None if its rank is not certain.
+        """
+        if self._dims is None:
+            self._dims = _certain_dims(self.certain or self._infer_again())
+        return self._dims.get(name)
 
     def _infer_again(self) -> GraphDef:
         bare = replace(self.model, graph=_drop_declarations(self.model.graph))
@@ -85,13 +92,20 @@ def sure_values(graph: GraphDef, is_sure_outside: Callable[[str], bool] | None =
     return sure
 
 
-def _fixed_shapes(graph: GraphDef) -> dict[str, tuple[int, ...]]:
+def _certain_dims(graph: GraphDef) -> dict[str, tuple[int | None, ...]]:
     sure = sure_values(graph)
-    infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
-    shapes = {}
-    for info in infos:
+    by_name: dict[str, tuple[int | None, ...]] = {}
+    # An output may have two types: the one that a session shows, and what inference finds.
+    for info in (*graph.value_info.values(), *graph.inputs, *graph.outputs):
         shape = info.type.shape if isinstance(info.type, TensorType) else None
-        dims = tuple(dim for dim in shape or () if isinstance(dim, int) and dim >= 0)
-        if info.name in sure and shape is not None and len(dims) == len(shape):
-            shapes[info.name] = dims
-    return shapes
+        if shape is None or info.name not in sure:
+            continue
+        dims = tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
+        known = by_name.setdefault(info.name, dims)
+        if len(known) == len(dims):
+            by_name[info.name] = tuple(map(_known_one, known, dims))
+    return by_name
+
+
+def _known_one(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one

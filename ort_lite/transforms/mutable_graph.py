@@ -44,7 +44,7 @@ class MutableGraph:
         constant_inputs: bool = False,
         outer: MutableGraph | None = None,
         type_of: Callable[[str], ValueType | None] | None = None,
-        certain: Callable[[str], tuple[int, ...] | None] | None = None,
+        certain: Callable[[str], tuple[int | None, ...] | None] | None = None,
     ) -> None:
         """Index `definition`, whose nodes are in topological order.
 
@@ -55,7 +55,7 @@ class MutableGraph:
                 below IR version 4).
             outer: Where names come from that are not defined here.
             type_of: Gives types that `definition` does not.
-            certain: Gives shapes that do not depend on what the file declares.
+            certain: Gives dimensions that do not depend on what the file declares.
         """
         self._definition = definition
         self.opset_imports = dict(opset_imports)
@@ -137,11 +137,15 @@ class MutableGraph:
 
     def certain_shape(self, name: str) -> tuple[int, ...] | None:
         """The shape that a value has in every run; None if that is not certain."""
+        return fixed_shape(self.certain_dims(name))
+
+    def certain_dims(self, name: str) -> tuple[int | None, ...] | None:
+        """The sizes that a value has in every run, None where they vary; None without the rank."""
         tensor = self.constant(name)
         if tensor is not None:
             return tuple(tensor.dims)
         if self.outer is not None:
-            return None if self._defines(name) else self.outer.certain_shape(name)
+            return None if self._defines(name) else self.outer.certain_dims(name)
         return self._certain(name) if self._certain is not None else None
 
     def constant(self, name: str) -> Tensor | None:
@@ -265,3 +269,9 @@ def _types(definition: GraphDef) -> dict[str, ValueType]:
         for info in infos
         if info.type is not None
     }
+
+
+def fixed_shape(dims: Sequence[int | None] | None) -> tuple[int, ...] | None:
+    """`dims` where all of them are known."""
+    sizes = tuple(dim for dim in dims or () if dim is not None)
+    return sizes if dims is not None and len(sizes) == len(dims) else None

@@ -31,6 +31,7 @@ from ort_lite.transforms.eliminate_empty import EMPTY
 from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
 from ort_lite.transforms.known_shapes import CertainShapes
 from ort_lite.transforms.mutable_graph import MutableGraph
+from ort_lite.transforms.pick_sizes import PICK_SIZES
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 from ort_lite.transforms.tile_to_expand import TILE_TO_EXPAND
 
@@ -60,7 +61,10 @@ SLOW_ROUNDS = 4
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
-RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, EMPTY, TILE_TO_EXPAND, fuse_conv_bn.CONV_BN)
+RULES: tuple[RewriteRule, ...] = (
+    *eliminate.RULES,
+    *(EMPTY, TILE_TO_EXPAND, PICK_SIZES, fuse_conv_bn.CONV_BN),
+)
 LAST_RULES: tuple[RewriteRule, ...] = (cast_like.CAST_LIKE,)
 """Run when the others have settled: ONNX Runtime, too, inlines functions after them."""
 TIDYING = (unused.REMOVE_NODES, unused.REMOVE_OUTPUTS, unused.REMOVE_INITIALIZERS)
@@ -139,7 +143,7 @@ def _apply_all(model: Model, settings: TransformSettings, fired: Counter[str]) -
     """`model` after every rule and transformer; `fired` counts them."""
     certain = None
     if settings.infer is not None:
-        certain = CertainShapes(model, settings.infer, settings.certain).shape
+        certain = CertainShapes(model, settings.infer, settings.certain).dims
     work = _Work(settings, transformers(settings), certain)
     graph = work.graph(
         model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
@@ -341,7 +345,7 @@ class _Work:
         self,
         settings: TransformSettings,
         transformers: tuple[GraphTransformer, ...],
-        shapes: Callable[[str], tuple[int, ...] | None] | None,
+        shapes: Callable[[str], tuple[int | None, ...] | None] | None,
     ) -> None:
         def runs(step: RewriteRule | GraphTransformer) -> bool:
             return step.level <= settings.level and step.name not in settings.disabled

@@ -160,6 +160,13 @@ RULES_BY_NAME = {
               "z = Add(x, r)"),
         X,
     ),
+    "SizesToInitializer": Rule(
+        small("c = Compress <axis = 0> (x, k) s = Shape(c) p = Gather(s, i) f = Cast <to = 1> (p) "
+              "z = Add(x, f)", "bool[2] k = {1, 0}, int64 i = {1}"),
+        small("c = Compress <axis = 0> (x, k) s = Shape(c) p = Gather(s, i) f = Cast <to = 1> (p) "
+              "z = Add(x, f)", "bool[2] k = {1, 0}, int64 i = {0}"),
+        X,
+    ),
     "ConvBNFusion": Rule(
         CONV.replace("BODY", "c = Conv(x, w) z = BatchNormalization(c, s, o, m, v)"),
         CONV.replace("BODY", "c = Conv(x, w) r = Relu(c) z = BatchNormalization(r, s, o, m, v)"),
