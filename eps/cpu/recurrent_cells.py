@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _ONNX_LSTM = (1, 0, 2, 3)
 """Order of ONNX's gates i, o, f, c in memory: o is needed last; i and f precede their factors."""
 
+COLUMNS = 64
+"""Of weights that are transposed at a time."""
 _HALF = np.float32(0.5)
 
 
@@ -49,25 +52,30 @@ class HardSigmoid:
         np.minimum(halves, 1, out=halves)
 
 
-def by_gate(values: Array, gates: int, smooth: int) -> Array:
+def by_gate(values: Array, order: Sequence[int], smooth: int) -> Array:
     """A copy of weights [D, gates * H, K] as [gates, D, K, H]; a row has those of all gates.
 
     Args:
         values: As the node gets them.
-        gates: How many gates there are.
+        order: Which of the node's gates comes first, and so on.
         smooth: How many of them, from the first on, go into a sigmoid: they are halved.
     """
     ways, size, depth = values.shape
-    rows = allocate_aligned((ways, depth, gates, size // gates), values.dtype)
-    np.copyto(rows, values.reshape(ways, gates, -1, depth).transpose(0, 3, 1, 2))
+    gates = values.reshape(ways, len(order), size // len(order), depth)
+    rows = allocate_aligned((ways, depth, len(order), size // len(order)), values.dtype)
+    # Columns of a few lines at a time, which stay in the cache until all their rows are written.
+    for way, (place, gate) in product(range(ways), enumerate(order)):
+        for first in range(0, gates.shape[2], COLUMNS):
+            part = slice(first, first + COLUMNS)
+            rows[way, :, place, part] = gates[way, gate, part].T
     result = rows.transpose(2, 0, 1, 3)
     result[:smooth] *= _HALF
     return result
 
 
-def bias_by_gate(b: Array, gates: int, smooth: int) -> Array:
+def bias_by_gate(b: Array, order: Sequence[int], smooth: int) -> Array:
     """Biases [D, gates * H] as [gates, D, 1, H], halved as in `by_gate`."""
-    return by_gate(b[:, :, None], gates, smooth)
+    return by_gate(b[:, :, None], order, smooth)
 
 
 def both_halves(b: Array) -> Array:
@@ -168,9 +176,26 @@ class LstmGates:
 
 def lstm_weights(values: Array) -> Array:
     """[D, 4 * H, K] of gates i, o, f, c as [4, D, K, H] of o, i, f, c, prepared for LstmGates."""
-    ways, size, depth = values.shape
-    ordered = values.reshape(ways, 4, size // 4, depth)[:, _ONNX_LSTM]
-    return by_gate(ordered.reshape(values.shape), 4, 3)
+    return by_gate(values, _ONNX_LSTM, 3)
+
+
+def lstm_integers(values: Array, zero: Array | None) -> Array:
+    """int8 [D, K, 4 * H] without their zero points, as float32 that `lstm_weights` would give.
+
+    Args:
+        values: Gates i, o, f, c side by side.
+        zero: Of each direction, or of each of its columns; None for 0.
+    """
+    ways, depth, size = values.shape
+    gates = values.reshape(ways, depth, 4, size // 4)
+    rows = allocate_aligned(gates.shape, np.dtype(np.float32))
+    for place, gate in enumerate(_ONNX_LSTM):
+        rows[:, :, place] = gates[:, :, gate]
+    result = rows.transpose(2, 0, 1, 3)
+    if zero is not None:
+        result -= lstm_scales(zero.astype(np.float32))
+    result[:3] *= _HALF
+    return result
 
 
 def lstm_bias(b: Array | None) -> Array | None:
@@ -267,8 +292,8 @@ class PlainGru(_PlainCell):
             if reset_last:
                 rb_h = np.ascontiguousarray(b[:, None, 5 * size :])
                 summed[:, 2 * size :] = b[:, 2 * size : 3 * size]
-            bias = bias_by_gate(summed, 3, 2)
-        return cls(by_gate(w, 3, 2), by_gate(r, 3, 2), bias, hard, rb_h, reset_last)
+            bias = bias_by_gate(summed, range(3), 2)
+        return cls(by_gate(w, range(3), 2), by_gate(r, range(3), 2), bias, hard, rb_h, reset_last)
 
     def stepper(self, memory: Sequence[Array]) -> PlainGruStepper:  # noqa: ARG002 - has none
         """See StackedCell."""
@@ -326,8 +351,8 @@ class PlainRnn(_PlainCell):
     @classmethod
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainRnn:
         """From the node's inputs [D, H, I], [D, H, H] and [D, 2 * H]."""
-        bias = None if b is None else bias_by_gate(both_halves(b), 1, 0)
-        return cls(by_gate(w, 1, 0), by_gate(r, 1, 0)[0], bias, None)
+        bias = None if b is None else bias_by_gate(both_halves(b), (0,), 0)
+        return cls(by_gate(w, (0,), 0), by_gate(r, (0,), 0)[0], bias, None)
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""

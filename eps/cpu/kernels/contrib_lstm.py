@@ -9,7 +9,7 @@ import numpy as np
 
 from eps.cpu.dynamic_quantization import RowQuantizer, quantize_dynamically
 from eps.cpu.recurrent import Recurrence, default_activations, walk
-from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_scales, lstm_weights, project_all
+from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_integers, lstm_scales, project_all
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
 """Inputs W, R, B, then scale and zero point of W, and of R."""
-
-
-def _weights(values: Array, zero: Array | None) -> Array:
-    """int8 weights [D, K, 4 * H] as whole numbers, prepared for LstmGates: [4, D, K, H].
-
-    Zero points are per direction, or per direction and column.
-    """
-    result = values.astype(np.float32)
-    if zero is not None:
-        result -= zero.reshape(values.shape[0], 1, -1).astype(np.float32)
-    return lstm_weights(result.swapaxes(1, 2))
 
 
 def _scales(scale: Array | None) -> Array:
@@ -59,8 +48,8 @@ class _Cell:
         assert w is not None
         assert r is not None
         return cls(
-            *(_weights(w, w_zero), _scales(w_scale)),
-            *(_weights(r, r_zero), _scales(r_scale)),
+            *(lstm_integers(w, w_zero), _scales(w_scale)),
+            *(lstm_integers(r, r_zero), _scales(r_scale)),
             lstm_bias(b),
         )
 
