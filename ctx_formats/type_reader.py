@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.decode_graph import GraphDecoder
 from ctx_formats.decode_type import TypeCache, decode_value_info, once
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
@@ -13,9 +12,10 @@ from ctx_formats.wire import decode_text, delimited_tag, read_fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ctx_formats.onnx_model import Node, ValueInfo
+    from ctx_formats.onnx_model import ValueInfo
 
 _GRAPH = delimited_tag(7)
+_ATTRIBUTE, _BODY, _BODIES = (delimited_tag(n) for n in (5, 6, 11))
 _NODE, _INPUT, _OUTPUT, _INFO = (delimited_tag(n) for n in (1, 11, 12, 13))
 _NAME, _TYPE = delimited_tag(1), delimited_tag(2)
 _TENSOR, _SHAPE, _DIM, _DENOTATION = (delimited_tag(n) for n in (1, 2, 1, 3))
@@ -26,19 +26,20 @@ class GraphTypes:
     """The types that a graph declares for its values.
 
     Attributes:
-        node: The node of an index, decoded when it is asked for.
+        bodies: Those of the graphs in the attributes of the node of an index, in their order; read
+            when they are asked for.
     """
 
     outputs: Sequence[ValueInfo]
     value_info: Mapping[str, ValueInfo]
-    node: Callable[[int], Node]
+    bodies: Callable[[int], Sequence[GraphTypes]]
 
 
 def read_types(data: memoryview) -> GraphTypes:
     """Those of the graph in a ModelProto.
 
     Raises:
-        FormatError: The bytes are not a ModelProto with a graph; `node`, that the node is none.
+        FormatError: The bytes are not a ModelProto with a graph; `bodies`, that one is none.
     """
     graph: tuple[int, int] | None = None
     for tag, a, b in read_fields(data, 0, len(data)):
@@ -46,7 +47,10 @@ def read_types(data: memoryview) -> GraphTypes:
             graph = once("model", graph, a, b)
     if graph is None:
         raise FormatError("model.graph", "no graph", "a GraphProto")
-    types: TypeCache = {}
+    return _read_graph(data, graph, {})
+
+
+def _read_graph(data: memoryview, graph: tuple[int, int], types: TypeCache) -> GraphTypes:
     nodes: list[tuple[int, int]] = []
     infos: dict[int, list[ValueInfo]] = {_OUTPUT: [], _INFO: []}
     for tag, a, b in read_fields(data, *graph):
@@ -54,11 +58,15 @@ def read_types(data: memoryview) -> GraphTypes:
             nodes.append((a, b))
         elif tag in infos:
             infos[tag].append(decode_value_info(data, a, b, types))
-    decoder = GraphDecoder(data)
     return GraphTypes(
         outputs=infos[_OUTPUT],
         value_info={info.name: info for info in infos[_INFO]},
-        node=lambda index: decoder.node(*nodes[index]),
+        bodies=lambda index: [
+            _read_graph(data, body, types)
+            for attribute in _messages(data, nodes[index], _ATTRIBUTE)
+            for field in (_BODY, _BODIES)
+            for body in _messages(data, attribute, field)
+        ],
     )
 
 

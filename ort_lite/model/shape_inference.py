@@ -12,7 +12,7 @@ from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, TensorType, ValueInfo
 from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.extension_module import onnx_extension
-from ort_lite.model.bodies import bodies, map_nodes, map_paired_bodies
+from ort_lite.model.bodies import bodies, map_nodes, with_bodies
 from ort_lite.model.ceil_pools import (
     hide_ceil_pools,
     infer_ceil_pool,
@@ -281,13 +281,17 @@ def _merge_types(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     """
     outputs = {info.name: info for info in inferred.outputs if _is_known(info)}
     values = {name: info for name, info in inferred.value_info.items() if _is_known(info)}
-    nodes = tuple(
-        map_paired_bodies(mine, inferred.node(index), _merge_body_types) if bodies(mine) else mine
-        for index, mine in enumerate(graph.nodes)
-    )
+    nodes = list(graph.nodes)
+    for index, node in enumerate(nodes):
+        named_bodies = bodies(node)
+        if named_bodies:
+            pairs = zip(named_bodies, inferred.bodies(index), strict=True)
+            nodes[index] = with_bodies(
+                node, [_merge_types(body, types) for (_, body), types in pairs]
+            )
     return replace(
         graph,
-        nodes=nodes,
+        nodes=tuple(nodes),
         value_info={**graph.value_info, **values},
         outputs=tuple(_refine(info, outputs.get(info.name, info)) for info in graph.outputs),
     )
@@ -320,11 +324,6 @@ def _refine(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
         if shape == declared.shape
         else ValueInfo(mine.name, TensorType(declared.elem_type, shape), mine.doc_string)
     )
-
-
-def _merge_body_types(mine: GraphDef, theirs: GraphDef) -> GraphDef:
-    inferred = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
-    return _merge_types(mine, inferred)
 
 
 def _is_foreign(node: Node) -> bool:
