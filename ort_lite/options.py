@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import (
     CACHE_SHAPES_KEY,
+    COMPILE_LATER_KEY,
     MAX_DATA_SIZE,
     SPECIALIZE_KEY,
     asks_for_cache,
@@ -49,6 +50,8 @@ RUNS_BEFORE_PLANS = 256
 """A plan costs about 0.3 s of processor time, and saves some 0.1 ms of a small model's run."""
 RUNS_WITH_CACHE = 32
 """The same where the model cache keeps plans: the programs that use it start again and again."""
+RUNS_BY_ESTIMATE = -1
+"""As many as take less time than a compile, by an estimate."""
 
 
 class _BindingEnum(IntEnum):
@@ -455,15 +458,32 @@ class SessionOptions:
         Raises:
             InvalidArgument: It is not a whole number of at most 9 digits.
         """
-        text = self.config.get(SPECIALIZE_KEY)
+        runs = self._read_runs(SPECIALIZE_KEY, "0 for no such plans")
+        if runs is not None:
+            return runs
+        learns = self.config.get(CACHE_SHAPES_KEY) != "0"
+        is_kept = learns and asks_for_cache(self.config, os.environ)
+        return RUNS_WITH_CACHE if is_kept else RUNS_BEFORE_PLANS
+
+    def runs_before_compile(self) -> int:
+        """Runs that the default EP answers before the others compile; 0 to compile at once.
+
+        RUNS_BY_ESTIMATE for `auto`.
+
+        Raises:
+            InvalidArgument: It is neither that nor a whole number of at most 9 digits.
+        """
+        if self.config.get(COMPILE_LATER_KEY) == "auto":
+            return RUNS_BY_ESTIMATE
+        zero = "`auto`, or 0 to compile before the session is ready"
+        return self._read_runs(COMPILE_LATER_KEY, zero) or 0
+
+    def _read_runs(self, key: str, zero: str) -> int | None:
+        text = self.config.get(key)
         if text is None:
-            learns = self.config.get(CACHE_SHAPES_KEY) != "0"
-            is_kept = learns and asks_for_cache(self.config, os.environ)
-            return RUNS_WITH_CACHE if is_kept else RUNS_BEFORE_PLANS
+            return None
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise InvalidArgument(
-                f"{SPECIALIZE_KEY} is '{text}', expected a number of runs, or 0 for no such plans"
-            )
+            raise InvalidArgument(f"{key} is '{text}', expected a number of runs, or {zero}")
         return int(text)
 
     def flag(self, key: str) -> bool:

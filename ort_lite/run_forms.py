@@ -120,7 +120,9 @@ class RunForms(SessionAnswers):
         run_options: RunOptions | None = None,
         places: Mapping[str, Place] | None = None,
     ) -> list[Value]:
-        model = self._present()
+        deferred = self._state.deferred
+        is_due = deferred is not None and deferred.is_due(input_feed)
+        model = self._settle() if is_due else self._present()
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         try:
             results = self._compute(model.prepared, input_feed, run_options, places)
@@ -268,7 +270,7 @@ class RunForms(SessionAnswers):
         from ort_lite.planning.port_memory import infos_of, input_memories  # noqa: PLC0415 - lazy: rare
 
         names = [one.name for one in self.get_inputs()]
-        return infos_of(input_memories(self._present().prepared.partitions, names))
+        return infos_of(input_memories(self._settle().prepared.partitions, names))
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
         """For each output the memory that the partition which computes it writes to."""
@@ -276,7 +278,7 @@ class RunForms(SessionAnswers):
 
         inputs = [one.name for one in self.get_inputs()]
         names = [one.name for one in self.get_outputs()]
-        return infos_of(output_memories(self._present().prepared.partitions, inputs, names))
+        return infos_of(output_memories(self._settle().prepared.partitions, inputs, names))
 
     def get_input_epdevices(self) -> list[OrtEpDevice | None]:
         """For each input the device of the execution provider that reads it first.
@@ -289,7 +291,7 @@ class RunForms(SessionAnswers):
 
         names = [one.name for one in self.get_inputs()]
         options = self.get_provider_options()
-        readers = first_readers(self._present().prepared.partitions, names)
+        readers = first_readers(self._settle().prepared.partitions, names)
         devices = {
             ep.name: find_ep_device(ep.name, ep.identity, options[ep.name])
             for ep in readers
@@ -305,7 +307,7 @@ class RunForms(SessionAnswers):
 
     def device_memories(self) -> list[DeviceMemory]:
         """Memory of the devices of its execution providers, for those that have tensors there."""
-        return memories_of(self._present())
+        return memories_of(self._settle())
 
     def run_with_ortvaluevector(
         self,
@@ -347,6 +349,22 @@ class RunForms(SessionAnswers):
 
         memory = find_memory(device_type, device_id, vendor_id, self.device_memories())
         return OrtValue.make(shape, element_type, memory)
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Change options of execution providers while the session lives.
+
+        No shipped provider supports dynamic options; they are ignored with a warning, as in ONNX
+        Runtime.
+
+        Raises:
+            RuntimeError: There are none, as in ONNX Runtime.
+            Fail: The session is closed.
+        """
+        self._present()
+        if not options:
+            raise RuntimeError("No options were provided")
+        with logging_as(self._log_scope):
+            log.warning("%s: no execution provider supports %s", self, ", ".join(sorted(options)))
 
     def get_tuning_results(self) -> list[dict[str, Any]]:
         """Empty: execution providers keep what they measured in their own caches and payloads."""

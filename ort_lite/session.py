@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import closing, nullcontext
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
@@ -21,7 +22,7 @@ from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.run_forms import RunForms, memories_of
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.shortages import shortage_as_status
-from ort_lite.start.load_request import LoadClock
+from ort_lite.start.load_request import DEFERRED_COMPILE, LoadClock
 from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-_ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
 IN_PLACE_KEYS = (
     "session.use_ort_model_bytes_directly",
     "session.use_ort_model_bytes_for_initializers",
@@ -87,25 +87,27 @@ def _find_choice(
     return (None, ()) if record is None else (record.choice(), record.inputs())
 
 
-def _plans_providers(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bool:
-    """Whether EPs of a default list are opened only if the model needs them."""
-    if len(requests) < 3:
-        return False
+def _plan_start(
+    options: SessionOptions,
+    named: Sequence[ProviderRequest],
+    requests: Sequence[ProviderRequest],
+    source: object,
+) -> tuple[bool, int]:
+    """Whether EPs of a default list are opened only if the model needs them.
+
+    And how many runs the default EP answers before the others compile, which decides the former.
+    """
+    runs = options.runs_before_compile()
+    if runs:
+        from ort_lite.start.deferred_compile import may_wait  # noqa: PLC0415 - lazy: reload
+
+        if may_wait(options, requests, source):
+            return False, runs
+    if named or len(requests) < 3:
+        return False, 0
     from ort_lite.start.plan_providers import may_plan  # noqa: PLC0415 - lazy: reload
 
-    return may_plan(options, requests)
-
-
-def is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether a session's model is a folder with a manifest, an archive by its name, or a URL."""
-    if isinstance(source, str) and "://" in source:
-        return True
-    if not isinstance(source, str | os.PathLike):
-        return False
-    path = os.fspath(source)
-    if isinstance(path, str) and path.lower().endswith(_ARCHIVE_ENDINGS):
-        return os.path.isfile(path)  # noqa: PTH113 - a start goes without pathlib
-    return os.path.isdir(path) and os.path.exists(os.path.join(path, "manifest.json"))  # noqa: PTH110, PTH112, PTH118 - as above
+    return may_plan(options, requests), 0
 
 
 def _read_metadata(source: object, options: SessionOptions) -> ModelMetadata:
@@ -230,8 +232,9 @@ class InferenceSession(RunForms):
         )
         loaded = begun
         measured = not named and options.selects_by_runs and not options.has_providers()
-        plans = not (named or measured or choice) and _plans_providers(options, requests)
-        if not held and (chosen_before or not named) and (choice or not measured):
+        plans, answers = _plan_start(options, named, requests, source)
+        plans = plans and not (measured or choice)
+        if not (held or answers) and (chosen_before or not named) and (choice or not measured):
             loaded = provider_list.begin_all(
                 choice.pick(requests) if choice else requests[: 1 if plans else None]
             )
@@ -248,6 +251,7 @@ class InferenceSession(RunForms):
             sdks_held=held,
             measured=measured,
             plans=plans,
+            runs_to_answer=answers,
         )
         self._log_scope = scope_of(options)
         try:
@@ -274,7 +278,7 @@ class InferenceSession(RunForms):
         least_runs = self._options.runs_before_plans()
         # With plans in the cache not the first run, whose answer is waited for most.
         unwatched = 1 if self._cached_inputs else least_runs // 2
-        self._runs_to_watch = unwatched if least_runs and state.job is None else -1
+        self._runs_to_watch = unwatched if least_runs and not state.is_interim else -1
 
     def _apply_model_settings(
         self, options: SessionOptions, named: Sequence[ProviderRequest]
@@ -283,6 +287,8 @@ class InferenceSession(RunForms):
 
         The last are notes about a package for `explain()`.
         """
+        from ort_lite.model.loader import is_package  # noqa: PLC0415 - lazy: reload
+
         source: object = self._origin
         notes: tuple[str, ...] = ()
         if is_package(source):
@@ -301,11 +307,30 @@ class InferenceSession(RunForms):
         options.runs_before_plans()  # what cannot be read is an error now
         return source, options, named, notes
 
+    def _settle(self) -> PreparedModel:
+        """See SessionAnswers; if the compile fails, the default EP goes on, with a warning."""
+        with self._falling_back:
+            first = self._present()
+            if self._state.deferred is None:
+                return first
+            from ort_lite.start.interim_graph import hand_over  # noqa: PLC0415 - lazy: reload
+
+            began = perf_counter()
+            with logging_as(self._log_scope):
+                state = self._loader.compile_later(self._state)
+            self._clock.phases[DEFERRED_COMPILE] = perf_counter() - began
+            self._loader = replace(self._loader, runs_to_answer=0)
+            self._take_over(self._source, state, self._requests)
+            if state.model is not None and state.model.prepared is not first.prepared:
+                self._install(self._present())
+                hand_over(first, self._present())
+            return self._present()
+
     def _install(self, model: PreparedModel) -> None:
         """Run `model` from now on, in one assignment: other threads may be inside `run`."""
         model = model.forget_weights()
         self._state = replace(self._state, model=model)
-        if not all(ep.survives_fork for ep in model.eps):
+        if self._state.deferred is not None or not all(ep.survives_fork for ep in model.eps):
             forks.watch(self)
         from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - lazy: reload
 
@@ -351,22 +376,6 @@ class InferenceSession(RunForms):
             )
             self._specialized = model.prepared.specialized = plans
 
-    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
-        """Change options of execution providers while the session lives.
-
-        No shipped provider supports dynamic options; they are ignored with a warning, as in ONNX
-        Runtime.
-
-        Raises:
-            RuntimeError: There are none, as in ONNX Runtime.
-            Fail: The session is closed.
-        """
-        self._present()
-        if not options:
-            raise RuntimeError("No options were provided")
-        with logging_as(self._log_scope):
-            log.warning("%s: no execution provider supports %s", self, ", ".join(sorted(options)))
-
     def set_providers(
         self,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
@@ -390,7 +399,7 @@ class InferenceSession(RunForms):
 
     def device_memories(self) -> list[DeviceMemory]:
         """As RunForms; after a fallback those of the devices before it, too, for bound outputs."""
-        models = (self._present(), *self._replaced_models)
+        models = (self._settle(), *self._replaced_models)
         return [memory for model in models for memory in memories_of(model)]
 
     def enable_fallback(self) -> None:
@@ -444,8 +453,10 @@ class InferenceSession(RunForms):
         self._services.close()
         job = self._state.job
         thread_releases = job is not None and job.leave()
-        model = self._state.model
-        self._state = replace(self._state, model=None)
+        model, deferred = self._state.model, self._state.deferred
+        self._state = replace(self._state, model=None, deferred=None)
+        if deferred is not None:
+            deferred.source.close()
         for replaced in self._replaced_models:
             replaced.release()
         self._replaced_models.clear()

@@ -38,6 +38,10 @@ class SessionAnswers(ABC):
         """The model that runs; Fail if the session is closed."""
 
     @abstractmethod
+    def _settle(self) -> PreparedModel:
+        """As `_present`, compiled for all execution providers: now, if a later run was to do it."""
+
+    @abstractmethod
     def set_providers(
         self,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
@@ -65,7 +69,7 @@ class SessionAnswers(ABC):
         """
         from ort_lite.planning.assignment_info import assignment_info  # noqa: PLC0415 - lazy: rare
 
-        return assignment_info(self._present().prepared, self._options, self.get_providers())
+        return assignment_info(self._settle().prepared, self._options, self.get_providers())
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that a feed must contain."""
@@ -89,16 +93,21 @@ class SessionAnswers(ABC):
         """Names of the execution providers that the session runs on, in order of preference.
 
         Providers that compile in the background appear once they finish. One that is not opened,
-        since an earlier start found that it runs no node of the model, is among them.
+        since an earlier start found that it runs no node of the model, is among them, and so are
+        those that compile for a later run, as far as they seem to be here.
         """
-        model, choice = self._state.model, self._state.choice
+        model, choice, deferred = self._state.model, self._state.choice, self._state.deferred
         if model is None:
             return []
+        if deferred is not None:
+            return list(deferred.list_options())
         return [ep.name for ep in model.eps] if choice is None else list(choice.names)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options that each provider was opened with."""
-        model = self._state.model
+        model, deferred = self._state.model, self._state.deferred
+        if deferred is not None:
+            return deferred.list_options()
         options = model.provider_options if model is not None else None
         options = options or self._state.provider_options
         return {name: dict(options.get(name, {})) for name in self.get_providers()}
@@ -112,7 +121,7 @@ class SessionAnswers(ABC):
         from ort_lite.context.signature_report import describe_signatures, signatures_named  # noqa: PLC0415 - lazy: rare
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
-        model, background = self._present(), self.background_compile()
+        model, background = self._settle(), self.background_compile()
         compiling = () if self._state.job is None else (str(background),)
         plans = () if self._specialized is None else self._specialized.describe()
         return explain.report(
@@ -135,7 +144,7 @@ class SessionAnswers(ABC):
         from ort_lite.planning.memory_report import report_memory  # noqa: PLC0415 - lazy: rare
         from ort_lite.start.load_report import peak_rss  # noqa: PLC0415 - lazy: rare
 
-        model = self._present()
+        model = self._settle()
         plans = () if self._specialized is None else self._specialized.models()
         graphs = [(one.prepared, one.eps) for one in (model, *plans)]
         return report_memory(graphs, peak_rss())

@@ -32,6 +32,7 @@ ENTRIES = frozenset(
         "optimization.disable_specified_optimizers",
         "session.disable_cpu_ep_fallback",
         "session.disable_model_compile",
+        "session.ep_compile_after_runs",
         "session.ep_compile_in_background",
         "session.ep_context_cache",
         "session.ep_context_cache_dir",

@@ -172,7 +172,7 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
     `ort-lite package select` does.
     """
     from ort_lite.check import check_compatibility
-    from ort_lite.session import is_package
+    from ort_lite.model.loader import is_package
 
     if is_package(model):
         from ort_lite.cli.package import report_selection

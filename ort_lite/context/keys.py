@@ -23,6 +23,7 @@ PASSPHRASE_KEY = "ep.context_sign_passphrase_file"
 
 CONTEXT_FALLBACK_KEY = "session.ep_context_fallback"
 SPECIALIZE_KEY = "session.specialize_after_runs"
+COMPILE_LATER_KEY = "session.ep_compile_after_runs"
 CONTEXT_SOURCE_KEY = "session.ep_context_source"
 
 CACHE_KEY = "session.ep_context_cache"

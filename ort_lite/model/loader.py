@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
@@ -45,8 +45,8 @@ NEWEST_IR_VERSION = 14
 """IR version of onnx 1.23; newer files may contain what this reader does not know."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
-
-
+ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
+"""Of files that are model packages."""
 ATTEMPTS = 5
 """How often a model is read whose files change meanwhile."""
 
@@ -409,6 +409,18 @@ def as_graph(model: Model) -> Graph:
         constant_inputs=model.ir_version < FIRST_OPEN_INITIALIZERS,
         kernel_types=model.kernel_types,
     )
+
+
+def is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether a session's model is a folder with a manifest, an archive by its name, or a URL."""
+    if isinstance(source, str) and "://" in source:
+        return True
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = os.fspath(source)
+    if isinstance(path, str) and path.lower().endswith(ARCHIVE_ENDINGS):
+        return os.path.isfile(path)
+    return os.path.isdir(path) and os.path.exists(os.path.join(path, "manifest.json"))
 
 
 def _changed_error(model: str | None, change: FileChangedError) -> InvalidGraph:

@@ -12,7 +12,13 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import GraphView
 from ort_lite.planning.expected_runs import expected_runs
 from ort_lite.planning.left_nodes import describe_slow_loop, list_left_nodes
-from ort_lite.planning.node_work import estimate_work, find_folded, is_free, value_bytes
+from ort_lite.planning.node_work import (
+    estimate_work,
+    find_folded,
+    is_free,
+    is_heavy,
+    value_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -162,6 +168,21 @@ def may_pay(
         for node in offered
         for body in graph.bodies(node).values()
     )
+
+
+def run_microseconds(graph: Graph, costs: PlacementCosts) -> float:
+    """About the time of one run of a graph on a device that gets all of it.
+
+    Quickly: nodes that neither multiply matrices nor have bodies count as one call that reads as
+    much as it writes.
+    """
+    time = 0.0
+    for index, node in enumerate(graph.nodes):
+        if is_heavy(node) or graph.bodies(index):
+            time += _microseconds(graph, index, costs)
+        elif node.outputs and node.outputs[0]:
+            time += costs.call + 2 * value_bytes(graph, node.outputs[0]) / costs.stream_rate
+    return time
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ort_lite.transforms.subexpressions import NONDETERMINISTIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ctx_formats.onnx_model import Node
     from ort_lite.ep.placement_costs import PlacementCosts
     from ort_lite.model.graph import Graph
 
@@ -116,6 +117,11 @@ def estimate_work(graph: Graph, index: int) -> NodeWork:
         products, unfolded = special(graph, index, out)
         return replace(work, products=products, unfolded=unfolded)
     return replace(work, math=out) if node.op_type in _MATH else work
+
+
+def is_heavy(node: Node) -> bool:
+    """Whether a node multiplies matrices, once or in steps."""
+    return node.op_type in _PRODUCTS or node.op_type in _RECURRENT
 
 
 @dataclass(frozen=True, slots=True)

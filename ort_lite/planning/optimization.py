@@ -72,14 +72,23 @@ def _infer_types(model: Model) -> Inferred:
 
 
 def optimize_model(
-    model: Model, free_dimensions: Mapping[str, int], settings: TransformSettings
+    model: Model,
+    free_dimensions: Mapping[str, int],
+    settings: TransformSettings,
+    inferred: Inferred | None = None,
 ) -> tuple[Graph, Transformed]:
     """The graph of a plain model, transformed and ready to be partitioned.
+
+    Args:
+        model: A plain model.
+        free_dimensions: Sizes by name.
+        settings: Of the transformations.
+        inferred: What `infer_certain` makes of both; None to infer it.
 
     Raises:
         InvalidGraph: The model contradicts itself.
     """
-    inferred = loader.infer_certain(model, free_dimensions)
+    inferred = inferred or loader.infer_certain(model, free_dimensions)
     typed = inferred.model
     graph = loader.as_graph(typed)  # refuses what is contradictory, and sorts the nodes
     sorted_model = loader.with_definition(typed, graph)

@@ -15,9 +15,9 @@ from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import session_target
 from ort_lite.ep.interface import SupportsEpContext
-from ort_lite.planning.prepared_graph import PreparedGraph
 from ort_lite.sdk_thread import SdkThread
 from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.start.interim_graph import InterimGraph, hand_over, require_same_interface
 from ort_lite.start.load_report import BackgroundCompile
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
 from ort_lite.start.prepare_model import compile_plain
@@ -26,9 +26,8 @@ from ort_lite.status import InvalidArgument, ModelLoadCanceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ort_lite.ep.interface import Value
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -94,46 +93,6 @@ def load_initial(
             f"nothing can run it during the compile: {exc.message}",
         )
     return first, BackgroundJob(source, request, first), ""
-
-
-class InterimGraph(PreparedGraph):
-    """A prepared graph that hands over to another one while threads run it.
-
-    A run that has begun ends on the graph that it began on; one that comes later goes to the
-    successor. The first graph is released when its last run has ended.
-    """
-
-    def __init__(self, first: PreparedGraph) -> None:
-        """Take over `first`, whose partitions are this one's from now on."""
-        super().__init__(first.graph, first.partitions, first.refusals)
-        self._lock = threading.Lock()
-        self._running = 0
-        self._successor: PreparedGraph | None = None
-
-    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """As PreparedGraph, or as the successor does."""
-        with self._lock:
-            successor = self._successor
-            if successor is None:
-                self._running += 1
-        if successor is not None:
-            return successor.run(inputs)
-        try:
-            return super().run(inputs)
-        finally:
-            with self._lock:
-                self._running -= 1
-                last = self._successor is not None and not self._running
-            if last:
-                self.release()
-
-    def hand_over(self, successor: PreparedGraph) -> None:
-        """Let every run that begins from now on be the successor's."""
-        with self._lock:
-            self._successor = successor
-            idle = not self._running
-        if idle:
-            self.release()
 
 
 def interim_request(request: LoadRequest) -> LoadRequest:
@@ -286,7 +245,7 @@ class BackgroundJob:
         try:
             with logging_as(self._log_scope), services.span("background_compile"):
                 compiled = task.source.compile(task.request)
-            _require_same_interface(task.first, compiled)
+            require_same_interface(task.first, compiled)
             prepared = answers_meanwhile(compiled.prepared, task.first.eps, self._shapes)
             compiled = replace(compiled, prepared=prepared, origin=task.source.stamps())
         except Exception as exc:  # noqa: BLE001 - whatever it is, the session must report it
@@ -329,9 +288,8 @@ class BackgroundJob:
 
 
 def _swap(first: PreparedModel, compiled: PreparedModel, install: Install) -> None:
-    assert isinstance(first.prepared, InterimGraph), "prepare_interim makes one"
     install(compiled)
-    first.prepared.hand_over(compiled.prepared)
+    hand_over(first, compiled)
     for one in (first, compiled):
         one.loaded.close()
 
@@ -345,15 +303,3 @@ def _failure(problem: Exception | None) -> BackgroundCompile:
         return BackgroundCompile(state="canceled", reason=problem.message)
     reason = f"{type(problem).__name__}: {problem}"
     return BackgroundCompile(state="failed", reason=reason, error=problem)
-
-
-def _require_same_interface(first: PreparedModel, compiled: PreparedModel) -> None:
-    """Feeds were checked, and results are named, by the first graph."""
-
-    def names(one: PreparedModel) -> list[list[str]]:
-        graph = one.prepared.graph
-        return [
-            [i.name for i in infos] for infos in (graph.inputs, graph.overridable, graph.outputs)
-        ]
-
-    assert names(first) == names(compiled), f"{names(first)} became {names(compiled)}"

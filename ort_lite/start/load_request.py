@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.model.fixed_inputs import FixedInputs
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Assignment
     from ort_lite.planning.preparation import PreparationRules
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 IMPORTS = "imports"
 FIRST_RUN = "first run"
+DEFERRED_COMPILE = "compile for a later run"
 BACKGROUND_KEY = "session.ep_compile_in_background"
 SHARED_ARENA_KEY = "session.use_env_allocators"
 NO_COMPILED_NODES = "no execution provider that keeps compiled models took any node"
@@ -107,6 +109,7 @@ class LoadRequest:
             not known of an earlier one.
         transformed: The model's graph, where the plan has transformed it already.
         assignment: Of its nodes to `eps`, where the plan has made it.
+        inferred: The model with its types, where they were inferred already.
         ordered: Whether the order of `eps` is the user's, and not that of a default list.
         fixed_inputs: Shapes and values of inputs that the model is made ready for; None for all.
     """
@@ -126,6 +129,7 @@ class LoadRequest:
     planned: bool = False
     transformed: TransformedGraph | None = None
     assignment: Assignment | None = None
+    inferred: Inferred | None = None
     ordered: bool = True
     fixed_inputs: FixedInputs | None = None
 

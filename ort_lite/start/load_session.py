@@ -12,7 +12,8 @@ from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import applied_options, begin_all, open_all
-from ort_lite.start.load_request import BACKGROUND_KEY, SHARED_ARENA_KEY, LoadRequest
+from ort_lite.session_log import get_logger
+from ort_lite.start.load_request import BACKGROUND_KEY, SHARED_ARENA_KEY, LoadClock, LoadRequest
 from ort_lite.start.prepare_model import UncachedModel
 from ort_lite.status import load_canceled
 
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
     from ort_lite.model.fixed_inputs import FixedInputs
+    from ort_lite.model.shape_inference import Inferred
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import Fallback, ProviderRequest
     from ort_lite.start.background_compile import BackgroundJob
-    from ort_lite.start.load_request import LoadClock
+    from ort_lite.start.deferred_compile import DeferredCompile
     from ort_lite.start.prepare_model import ModelSource, PreparedModel
+
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,7 @@ class SessionState:
         no_job: Why there is no background compile although the options ask for one.
         notes: Lines for `explain()` about providers that the session goes on without.
         choice: Its execution providers, where an earlier start found that it needs but some.
+        deferred: The compile that waits for a later run; None if absent.
     """
 
     model: PreparedModel | None
@@ -53,6 +59,12 @@ class SessionState:
     no_job: str = ""
     notes: tuple[str, ...] = ()
     choice: ProviderChoice | None = None
+    deferred: DeferredCompile | None = None
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether the model that runs is going to be replaced by a compile."""
+        return self.job is not None or self.deferred is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +82,12 @@ class SessionLoader:
         sdks_held: Whether SDKs begin to load only once the model's signature is verified.
         measured: Whether a plain model is compiled for each device, and the fastest taken.
         plans: Whether the EPs behind the first one are opened only if the model needs them; its
-            choice is then None.
+            choice is then None. Decided later where runs are answered first.
+        runs_to_answer: How many runs of a plain model the default EP answers before the others
+            compile, or RUNS_BY_ESTIMATE.
         fixed_inputs: Shapes and values of inputs that the plain model is made ready for; None for
             all that it accepts.
+        inferred: The plain model with its types, where they were inferred already.
     """
 
     options: SessionOptions
@@ -84,7 +99,9 @@ class SessionLoader:
     sdks_held: bool = False
     measured: bool = False
     plans: bool = False
+    runs_to_answer: int = 0
     fixed_inputs: FixedInputs | None = None
+    inferred: Inferred | None = None
 
     def load(
         self,
@@ -103,13 +120,87 @@ class SessionLoader:
             OrtLiteError: As a session.
             TypeError: `path_or_bytes` is neither a path nor bytes.
         """
-        in_background = self.options.flag(BACKGROUND_KEY)
-        if in_background:
+        if self.options.flag(BACKGROUND_KEY):
             from ort_lite.start.background_compile import check_options  # noqa: PLC0415 - lazy: rare
 
             check_options(self.options)
+        source = self._open_source(path_or_bytes)
+        if self.runs_to_answer:
+            with ExitStack() as undo:
+                undo.callback(source.close)
+                first = self._load_first(source, providers)
+                undo.pop_all()
+            if first is not None:
+                return first
+            return self._begin_compile(providers).load_from(source, providers, choice)
+        return self.load_from(source, providers, choice)
+
+    def _load_first(
+        self, source: ModelSource, providers: Sequence[ProviderRequest]
+    ) -> SessionState | None:
+        """The model on the default EP, and a compile for a later run; None if that cannot wait."""
+        from ort_lite.start.deferred_compile import (  # noqa: PLC0415 - lazy: reload
+            DeferredCompile,
+            may_answer,
+            prepare_first,
+        )
+
+        if not may_answer(source.load_plain().model):
+            return None
         with ExitStack() as undo:
-            source = self._open_source(path_or_bytes)
+            home = [one for one in providers if one.name == DEFAULT_PROVIDER]
+            request = self._make_request(providers, home, None, undo)
+            first = prepare_first(source, request)
+            if first is None:
+                return None
+            undo.callback(first.model.prepared.release)
+            _refuse_old_numpy()
+            deferred = DeferredCompile(source, providers, self.runs_to_answer, first)
+            undo.pop_all()
+        return SessionState(
+            model=replace(first.model, after_run=deferred.note_run),
+            provider_options=request.provider_options,
+            signature=first.signature,
+            notes=tuple(self.fallback.notes),
+            deferred=deferred,
+        )
+
+    def _begin_compile(self, providers: Sequence[ProviderRequest]) -> SessionLoader:
+        """The loader of a session that does not wait; SDKs begin to load."""
+        from ort_lite.start.plan_providers import may_plan  # noqa: PLC0415 - lazy: reload
+
+        plans = may_plan(self.options, providers)
+        begin_all(providers[: 1 if plans else None])
+        return replace(self, runs_to_answer=0, plans=plans)
+
+    def compile_later(self, first: SessionState) -> SessionState:
+        """The state of a session that has compiled what `load` left for a later run.
+
+        If that fails, `first` as it is, with a warning and a note.
+        """
+        deferred, before = first.deferred, first.model
+        assert deferred is not None, "its compile waits"
+        assert before is not None, "a session that is closed runs nothing"
+        try:
+            loader = self._begin_compile(deferred.requests)
+            loader = replace(loader, clock=LoadClock(), inferred=deferred.inferred)
+            state = loader.load_from(deferred.source, deferred.requests)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the session must report it
+            note = f"{DEFAULT_PROVIDER} goes on, since the compile for later runs failed: {exc}"
+            log.warning("%s: %s", before.loaded.description, note)
+            model = replace(before, after_run=None)
+            return replace(first, model=model, notes=(*first.notes, note), deferred=None)
+        return replace(state, notes=tuple(dict.fromkeys((*first.notes, *state.notes))))
+
+    def load_from(
+        self,
+        source: ModelSource,
+        providers: Sequence[ProviderRequest],
+        choice: ProviderChoice | None = None,
+    ) -> SessionState:
+        """As `load`, from a model that is open; an error closes it."""
+        in_background = self.options.flag(BACKGROUND_KEY)
+        with ExitStack() as undo:
             undo.callback(source.close)
             if (
                 self.options.is_canceled()
@@ -231,6 +322,7 @@ class SessionLoader:
             choice=choice,
             ordered=any(provider.explicit for provider in providers),
             fixed_inputs=self.fixed_inputs,
+            inferred=self.inferred,
         )
 
     def _measure(self, source: ModelSource) -> ModelSource:

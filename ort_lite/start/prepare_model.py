@@ -354,7 +354,7 @@ def _transform(model: Model, request: LoadRequest) -> TransformedGraph:
     level = options.graph_optimization_level
     judged = choose_placement(options, context=request.context) == PAYS
     settings = settings_of(options, request.eps, level, request.disabled, judged=judged)
-    graph, done = optimize_model(model, options.free_dimensions, settings)
+    graph, done = optimize_model(model, options.free_dimensions, settings, request.inferred)
     return TransformedGraph(graph, done.fired, Fuser(level, settings.disabled))
 
 

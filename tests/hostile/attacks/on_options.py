@@ -76,6 +76,7 @@ KEYS = (
     "ep.share_ep_contexts",
     "session.disable_cpu_ep_fallback",
     "session.disable_model_compile",
+    "session.ep_compile_after_runs",
     "session.ep_compile_in_background",
     "session.ep_context_probe",
     "session.model_cache",
