@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 IF_BRANCH = 0.5
 ASSUMED_TRIPS = 8
 """Of a Loop or Scan whose number of iterations is not in the model."""
+MOST_TRIPS = 1 << 20
+"""A larger number means that a condition ends the Loop: PyTorch writes 2**63 - 1 for `while`."""
 
 
 def expected_runs(graph: Graph, index: int) -> float:
@@ -31,7 +33,8 @@ def _constant_trips(graph: Graph, name: str) -> float:
     if constant is None or not isinstance(constant.data, memoryview | bytes):
         return ASSUMED_TRIPS
     data = bytes(constant.data[:8])  # Loop's trip count is int64
-    return max(0, int.from_bytes(data, "little", signed=True)) if len(data) == 8 else ASSUMED_TRIPS
+    trips = int.from_bytes(data, "little", signed=True)
+    return max(0, trips) if len(data) == 8 and trips <= MOST_TRIPS else ASSUMED_TRIPS
 
 
 def _scanned_length(graph: Graph, index: int) -> float:

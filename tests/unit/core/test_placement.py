@@ -18,7 +18,7 @@ from ctx_formats.lean_dataclass import replace
 from ort_lite.ep import PlacementCosts
 from ort_lite.model import loader
 from ort_lite.model.shape_inference import infer_types
-from ort_lite.planning.expected_runs import ASSUMED_TRIPS, expected_runs
+from ort_lite.planning.expected_runs import ASSUMED_TRIPS, MOST_TRIPS, expected_runs
 from ort_lite.planning.judge_placement import Judge
 from ort_lite.planning.partitioner import assign
 from ort_lite.planning.whole_graph import keep_whole
@@ -234,6 +234,14 @@ def looping(trips: int) -> Graph:
                 => (bool o, float[64, 64] t) {{ o = Identity(c) t = MatMul(s, s) }}>
         }}"""
     return resolved(bytes(onnx.parser.parse_model(text).SerializeToString()))
+
+
+@pytest.mark.parametrize(
+    ("trips", "expected"),
+    [(0, 0), (-1, 0), (501, 501), (MOST_TRIPS, MOST_TRIPS), (2**63 - 1, ASSUMED_TRIPS)],
+)
+def test_a_loop_that_a_condition_ends_counts_as_assumed(trips: int, expected: int) -> None:
+    assert expected_runs(looping(trips), 1) == expected
 
 
 class PricedSession(Priced):
