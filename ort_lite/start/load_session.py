@@ -255,10 +255,14 @@ class SessionLoader:
         from ort_lite.start.prepare_model import transform_model  # noqa: PLC0415 - lazy: reload
 
         ends = (providers[0], providers[-1])
+        plain = source.load_plain().model
+        with self.clock.phase("transform"):  # while SDKs load
+            inferred = self.inferred or loader.infer_certain(plain, self.options.free_dimensions)
         request = self._make_request(providers, ends, None, undo)
+        request = replace(request, inferred=inferred)
         if len(request.eps) < len(ends):  # the first is not here: the second is the first one now
             return self._add_opened(request, providers, providers[1:-1], undo), None
-        transformed = transform_model(source.load_plain().model, request)
+        transformed = transform_model(plain, request)
         plan = plan_providers(
             providers,
             request.eps,
