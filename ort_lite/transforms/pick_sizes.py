@@ -1,8 +1,8 @@
 """Gather and Slice of a Shape, where the sizes that they pick are known although others are not.
 
-Exporters leave the batch free and compute with height and width, which are numbers: positions of a
-vision transformer are resized to a size that follows from them, by OpenVINO for seconds if it finds
-out by itself.
+Exporters leave the batch free and compute with height and width, which are numbers. Positions of a
+vision transformer are resized to a size that follows from them; OpenVINO takes seconds for that if
+the size is not a constant in the model.
 """
 
 from __future__ import annotations
