@@ -248,7 +248,10 @@ class DeferredCompile:
         self._runs_left -= 1
 
     def is_due(self, feed: Mapping[str, Any]) -> bool:
-        """Whether the others compile before this run: enough have been, or it is a large one."""
+        """Whether the others compile before this run: enough have been, or it is a large one.
+
+        Arrays count with their elements, anything else as one.
+        """
         if self._runs_left <= 0:
             return True
         return self._work.is_large(sum(getattr(value, "size", 1) for value in feed.values()))

@@ -59,7 +59,8 @@ class LoadReport:
             what an execution provider does in the background meanwhile is in none, nor what a
             session does while a payload is imported. `imports` is what is in no other phase,
             which is nearly all Python importing modules; so phases add up to `total` and, from
-            the first call of `run` on that succeeds, `first run`.
+            the first call of `run` on that succeeds, `first run`; and to `compile for a later run`,
+            where there was one.
         total: Seconds that making the session took.
         model_bytes: Size of the model file that was decoded: on a cache hit the context model.
         payload_bytes: Size of the payloads that were imported.

@@ -17,14 +17,19 @@ from onnx import helper
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from ort_lite.start import deferred_compile
+from ort_lite.start import deferred_compile, prepare_model
 from ort_lite.start.deferred_compile import MOST_RUNS, WorkOfRun
 from ort_lite.start.load_request import DEFERRED_COMPILE
 from ort_lite.start.load_session import SessionLoader
+from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from ort_lite.model.loader import LoadedModel
+    from ort_lite.start.load_request import LoadRequest
+    from ort_lite.start.prepare_model import PreparedModel
 
 CPU, OPENVINO, OPENCL = (f"{name}ExecutionProvider" for name in ("CPU", "OpenVINO", "OpenCL"))
 ALL = [OPENVINO, OPENCL, CPU]
@@ -355,7 +360,12 @@ def test_other_providers_begin_anew() -> None:
         assert runs_until_compiled(session, feed(mlp())) == 2
 
 
-def test_a_context_model_is_reloaded_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("looked_through", [deferred_compile.LOOKED_THROUGH, 0])
+def test_a_context_model_is_reloaded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_through: int
+) -> None:
+    """Also where its nodes lie behind the bytes that are searched for them."""
+    monkeypatch.setattr(deferred_compile, "LOOKED_THROUGH", looked_through)
     context = tmp_path / "ctx.onnx"
     made = options(ep__context_enable="1", ep__context_embed_mode="1")
     made.add_session_config_entry("ep.context_file_path", str(context))
@@ -364,6 +374,22 @@ def test_a_context_model_is_reloaded_at_once(tmp_path: Path) -> None:
         with ort.InferenceSession(source, with_runs()) as session:
             assert used(session) == {OPENVINO}
             check(session, mlp())
+
+
+def test_what_the_default_provider_does_not_run_compiles_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compile_model = prepare_model.compile_model
+
+    def refuse_alone(loaded: LoadedModel, request: LoadRequest, *rest: Any) -> PreparedModel:
+        if len(request.eps) == 1:
+            raise NotImplementedByAny("nothing runs it")
+        return compile_model(loaded, request, *rest)
+
+    monkeypatch.setattr(prepare_model, "compile_model", refuse_alone)
+    with ort.InferenceSession(mlp().SerializeToString(), with_runs()) as session:
+        assert used(session) == {OPENVINO}
+        check(session, mlp())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
