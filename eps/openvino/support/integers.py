@@ -14,6 +14,8 @@ import numpy as np
 from ctx_formats.onnx_model import DataType, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ctx_formats.onnx_model import Node
     from eps.openvino.support.node_facts import NodeFacts
     from ort_lite.ep import Graph
@@ -55,8 +57,10 @@ SCATTERS = frozenset(["ScatterElements", "ScatterND"])
 WRAPPING = frozenset(["Add", "Mul", "Neg", "Sub", "Sum"])
 WRAPPING_32 = frozenset(["Add", "Mul", "ReduceSum", "Sub"])
 """Operators whose results modulo 2**32 depend on their operands modulo 2**32 alone."""
-CLAMPING = frozenset(["Slice"])
-"""Operators whose int64 constants mean "to the end" when they are large."""
+BOUNDS = frozenset((1, 2))
+"""Inputs of Slice that mean "to the end" when they are large: starts and ends."""
+MOVING = frozenset(["Concat", "Identity", "Squeeze", "Unsqueeze"])
+"""Operators whose results are elements of their operands; axes, which are small, aside."""
 
 
 def integer_problem(node: NodeFacts) -> str:
@@ -104,15 +108,35 @@ def _is_cut(graph: Graph, node: Node) -> bool:
         return False
     readers = [graph.nodes[index] for index in graph.consumers(name)]
     return bool(readers) and all(
-        _casts_to_int32(reader) or (reader.op_type in WRAPPING_32 and _is_cut(graph, reader))
+        _casts_to_int32(reader) or (_is_of(reader, WRAPPING_32) and _is_cut(graph, reader))
         for reader in readers
-        if not reader.domain
     )
+
+
+def _is_bound(graph: Graph, name: str) -> bool:
+    """Whether a value only says where slices start and end; OpenVINO clamps its constants."""
+    if any(info.name == name for info in graph.outputs):
+        return False
+    readers = [graph.nodes[index] for index in graph.consumers(name)]
+    return bool(readers) and all(
+        _reads_bound(reader, name)
+        or (_is_of(reader, MOVING) and _is_bound(graph, reader.outputs[0]))
+        for reader in readers
+    )
+
+
+def _reads_bound(node: Node, name: str) -> bool:
+    places = {place for place, value in enumerate(node.inputs) if value == name}
+    return _is_of(node, ("Slice",)) and places <= BOUNDS
+
+
+def _is_of(node: Node, op_types: Collection[str]) -> bool:
+    return not node.domain and node.op_type in op_types
 
 
 def _casts_to_int32(node: Node) -> bool:
     to = node.attributes.get("to")
-    return node.op_type == "Cast" and to is not None and to.value == DataType.INT32
+    return _is_of(node, ("Cast",)) and to is not None and to.value == DataType.INT32
 
 
 def _cast_problem(node: NodeFacts) -> str:
@@ -135,7 +159,9 @@ def _constant_problem(node: NodeFacts) -> str:
     value = node.node.attributes.get("value")
     if value is not None and isinstance(value.value, Tensor) and not fits(value.value):
         return "its int64 value needs more than 32 bits"
-    if node.node.op_type in CLAMPING:
+    if node.node.op_type == "Slice" or (
+        node.node.op_type in MOVING and _is_bound(node.graph, node.node.outputs[0])
+    ):
         return ""
     for position, name in enumerate(node.node.inputs):
         constant = node.constant(position)

@@ -115,3 +115,94 @@ def test_what_fits_32_bits_stays_with_openvino(name: str) -> None:
         assert list(session.explain().node_counts()) == [OPENVINO]
     (expected,) = ReferenceEvaluator(model(case)).run(None, case[1])
     np.testing.assert_array_equal(found, expected)
+
+
+LARGEST, SMALLEST = np.iinfo(I64).max, np.iinfo(I64).min
+
+
+def bounds_model(*nodes: Any, outputs: dict[str, int] | None = None) -> bytes:
+    """Slices of x [n, 6] float to bounds that are made of `size` [1] and int64 constants."""
+    outputs = outputs or {"y": TensorProto.FLOAT}
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 6]),
+            helper.make_tensor_value_info("size", TensorProto.INT32, [1]),
+        ],
+        [helper.make_tensor_value_info(n, t, None) for n, t in outputs.items()],
+        [
+            numpy_helper.from_array(values, name)
+            for name, values in {
+                "largest": array(LARGEST),
+                "smallest": array(SMALLEST),
+                "ones": array(1, 1),
+                "axes": array(0, 1),
+                "back": array(1, -1),
+                "minus": array(-1),
+            }.items()
+        ],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+WIDE = helper.make_node("Cast", ["size"], ["wide"], to=TensorProto.INT64)
+TO_THE_END = helper.make_node("Concat", ["wide", "largest"], ["ends"], axis=0)
+TAIL = helper.make_node("Slice", ["x", "ones", "ends", "axes"], ["y"])
+FED = {"x": np.arange(24, dtype=np.float32).reshape(4, 6), "size": np.array([3], np.int32)}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (WIDE, TO_THE_END, TAIL),
+        (
+            WIDE,
+            helper.make_node("Concat", ["wide", "minus"], ["starts"], axis=0),
+            helper.make_node("Concat", ["largest", "smallest"], ["ends"], axis=0),
+            helper.make_node("Slice", ["x", "starts", "ends", "axes", "back"], ["y"]),
+        ),
+        (
+            WIDE,
+            helper.make_node("Concat", ["wide", "largest"], ["both"], axis=0),
+            helper.make_node("Identity", ["both"], ["ends"]),
+            TAIL,
+        ),
+    ],
+)
+def test_bounds_beyond_32_bits_mean_the_end_and_stay_with_openvino(nodes: tuple[Any, ...]) -> None:
+    content = bounds_model(*nodes)
+    with ort.InferenceSession(content, providers=[OPENVINO, CPU]) as session:
+        found = session.run(None, FED)[0]
+        assert set(session.explain().node_counts()) == {OPENVINO}
+    (expected,) = ReferenceEvaluator(content).run(None, FED)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs"),
+    [
+        ((WIDE, TO_THE_END, TAIL), {"y": TensorProto.FLOAT, "ends": TensorProto.INT64}),
+        (
+            (WIDE, TO_THE_END, TAIL, helper.make_node("Neg", ["ends"], ["z"])),
+            {"y": TensorProto.FLOAT, "z": TensorProto.INT64},
+        ),
+        (
+            (
+                WIDE,
+                TO_THE_END,
+                helper.make_node("Slice", ["ends", "minus", "largest"], ["y"]),
+            ),
+            {"y": TensorProto.INT64},
+        ),
+    ],
+)
+def test_bounds_that_something_else_reads_keep_their_values(
+    nodes: tuple[Any, ...], outputs: dict[str, int]
+) -> None:
+    content = bounds_model(*nodes, outputs=outputs)
+    with ort.InferenceSession(content, providers=[OPENVINO, CPU]) as session:
+        found = session.run(None, FED)
+    for value, expected in zip(found, ReferenceEvaluator(content).run(None, FED), strict=True):
+        np.testing.assert_array_equal(value, expected)
