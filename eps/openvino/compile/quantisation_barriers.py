@@ -11,6 +11,8 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   or operators such as Relu and Transpose between them. Padding that it counts is 0 before the zero
   point is subtracted, not after it.
 - A MaxPool of a product goes before the scales by column, which it takes the largest of.
+- A sum of what a Conv computed and a QuantizeLinear rounded is part of the convolution's kernel,
+  which does not round between the two where the sum is quantised.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
 - A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
@@ -46,6 +48,7 @@ SUMS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul
 MATRICES = ("MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN", "Einsum")
 ARITHMETIC = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
+TERMS = ("Add", "Sub", "Sum")
 CLIPS = ("Clip", "Max", "Min")
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
@@ -61,6 +64,8 @@ LOWEST = {
 def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     """A graph with a Max before each such node, or behind a Concat; itself without any.
 
+    Before a sum it stands on each side that a convolution computes.
+
     Args:
         definition: To be rewritten.
         graph: The same, or before other nodes of it were rewritten; knows the element types.
@@ -68,30 +73,36 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     chains = _Chains(definition)
     fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
     fragile |= chains.find_shifted_weights() | chains.find_pooled_columns()
+    places = chains.find_rounded_terms() | dict.fromkeys(fragile, (0,))
     joins = chains.find_joins()
-    if not fragile | joins:
+    if not places and not joins:
         return definition
     writer = NodeWriter(definition, "barrier")
     kept: dict[str, str] = {}
     for node in definition.nodes:
-        if id(node) not in fragile | joins:
+        if id(node) not in places and id(node) not in joins:
             writer.nodes.append(node)
             continue
-        name = node.outputs[0] if id(node) in joins else node.inputs[0]  # which may be a constant
+        is_join = id(node) in joins
+        first = 0 if is_join else places[id(node)][0]
+        name = node.outputs[0] if is_join else node.inputs[first]  # which may be a constant
         element = element_type(graph, name)
         data = LOWEST.get(element)
         if data is None:
             writer.nodes.append(node)
             continue
         lowest = writer.constant(element, (), data)
-        if id(node) in joins:
+        if is_join:
             joined = writer.add(JOIN, *node.inputs, output="", **node.attributes)
             writer.add("Max", joined, lowest, output=node.outputs[0])
             continue
-        name, *rest = node.inputs
-        if name not in kept:
-            kept[name] = writer.add("Max", name, lowest)
-        writer.nodes.append(replace(node, inputs=(kept[name], *rest)))
+        inputs = list(node.inputs)
+        for place in places[id(node)]:
+            name = inputs[place]
+            if name not in kept:
+                kept[name] = writer.add("Max", name, lowest)
+            inputs[place] = kept[name]
+        writer.nodes.append(replace(node, inputs=tuple(inputs)))
     return writer.finish(definition)
 
 
@@ -155,6 +166,24 @@ class _Chains:
         """Whether its first input is computed from quantised values without a sum."""
         before = self._walk_back(node.inputs[:1], _is_one_of(*SUMS, QUANTIZE))
         return any(each.op_type == DEQUANTIZE for each in before)
+
+    def find_rounded_terms(self) -> dict[int, tuple[int, ...]]:
+        """Of each sum by `id`, the inputs that a Conv computed and a QuantizeLinear rounded."""
+        sums = [node for node in self._nodes if node.op_type in TERMS and not node.domain]
+        terms = {
+            id(node): tuple(place for place, name in enumerate(node.inputs) if self._is_term(name))
+            for node in sums
+        }
+        return {key: places for key, places in terms.items() if places}
+
+    def _is_term(self, name: str) -> bool:
+        for op_type in (DEQUANTIZE, QUANTIZE):
+            node = self._makers.get(name)
+            if node is None or node.op_type != op_type or node.domain:
+                return False
+            name = node.inputs[0]
+        maker = self._maker_of(name)
+        return maker is not None and maker.op_type == "Conv" and not maker.domain
 
     def find_pads(self) -> set[int]:
         """The `id` of each Pad along the first axis of what was quantised."""

@@ -22,6 +22,7 @@ WEIGHTS = {
     "wz": np.zeros(4, np.int8),
     "s0": np.float32(0.02),
     "s": np.float32(STEP),
+    "coarse": np.float32(4 * STEP),
     "low": np.float32(0),
     "high": np.float32(6),
     "k": np.float32(0.6180339),
@@ -32,6 +33,11 @@ QUANTISED = "q = QuantizeLinear(x, s0, z0) a = DequantizeLinear(q, s0, z0)"
 SUM = f"{QUANTISED} f = DequantizeLinear <axis = 0>(w, ws, wz) b = Conv <pads = [1, 1, 1, 1]>(a, f)"
 POOL = "MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]>"
 TWICE = "e = QuantizeLinear(c, s, z) g = DequantizeLinear(e, s, z)"
+ROUNDED = f"{SUM} r = QuantizeLinear(b, coarse, z) t = DequantizeLinear(r, coarse, z)"
+TWO_ROUNDED = (
+    f"{ROUNDED} j = Conv <pads = [2, 2, 2, 2], dilations = [2, 2]>(a, f)"
+    " l = QuantizeLinear(j, coarse, z) o = DequantizeLinear(l, coarse, z)"
+)
 BODIES = {
     "factors": "d = Mul(x, v)",
     "factors of both signs": "d = Mul(x, m)",
@@ -47,6 +53,11 @@ BODIES = {
     "a convolution and a Clip": f"{SUM} d = Clip(b, low, high)",
     "a convolution and factors": f"{SUM} d = Mul(b, v)",
     "a convolution, a Relu and negative factors": f"{SUM} c = Relu(b) d = Mul(c, m)",
+    "a rounded convolution and a summand": f"{ROUNDED} d = Add(x, t)",
+    "a rounded convolution and a Relu": f"{ROUNDED} c = Add(t, x) d = Relu(c)",
+    "a rounded convolution that is subtracted": f"{ROUNDED} d = Sub(x, t)",
+    "two rounded convolutions": f"{TWO_ROUNDED} d = Add(t, o)",
+    "a rounded convolution that others read": f"{TWO_ROUNDED} c = Add(t, o) d = Add(c, t)",
     "parts quantised twice": f"{SUM} c = Concat <axis = 1>(a, b) {TWICE} d = Relu(g)",
     "parts that are rectified, quantised twice": (
         f"{SUM} i = Concat <axis = 1>(a, b) c = Relu(i) {TWICE} d = Mul(g, k)"
