@@ -53,7 +53,11 @@ class AxisWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAttributes:
-    """The attributes that convolutions and pools have in common; None if not given."""
+    """The attributes that convolutions and pools have in common; None if not given.
+
+    Attributes:
+        cuts_first: Whether a window that is larger than what it lies over is cut off at its end.
+    """
 
     kernel_shape: Sequence[int] | None
     strides: Sequence[int] | None
@@ -61,6 +65,7 @@ class WindowAttributes:
     pads: Sequence[int] | None
     auto_pad: str
     ceil_mode: bool
+    cuts_first: bool = False
 
     @classmethod
     def of(cls, info: KernelInfo) -> WindowAttributes:
@@ -83,6 +88,7 @@ class WindowAttributes:
             pads=info.attr("pads"),
             auto_pad=auto_pad,
             ceil_mode=bool(info.attr("ceil_mode", 0)),
+            cuts_first=info.op_type.endswith("Pool"),
         )
 
     def axes(
@@ -126,15 +132,17 @@ class WindowAttributes:
         if min(before, after) < 0:
             raise ValueError(f"padding {before}, {after} is negative")
         room = size + before + after - extent
-        if room < 0 and not (self.ceil_mode and room > -step):
+        # onnxruntime's division of integers rounds towards zero.
+        count = room // step + 1 if room >= 0 else 1 - -room // step
+        if room < 0 and not (self.cuts_first and count >= 0):
             raise ValueError(
                 f"a window of {extent} does not fit into {size} elements and padding "
                 f"{before}, {after}"
             )
         if not self.ceil_mode:
-            return AxisWindow(taps, step, spread, before, after, size, room // step + 1)
+            return AxisWindow(taps, step, spread, before, after, size, count)
         count = -(-room // step) + 1
-        if (count - 1) * step >= size + before:  # such a window would lie in the padding
+        if count and (count - 1) * step >= size + before:  # such a window would lie in the padding
             count -= 1
         return AxisWindow(taps, step, spread, before, after, size, count)
 

@@ -49,7 +49,7 @@ def _accumulate(
     source: Array, at: int, axis: AxisWindow, function: np.ufunc, empty: Empty
 ) -> Array:
     before = (slice(None),) * at
-    stop = (axis.count - 1) * axis.step + 1
+    stop = (axis.count - 1) * axis.step + 1 if axis.count else 0
     taps = [
         source[(*before, slice(t * axis.spread, t * axis.spread + stop, axis.step))]
         for t in range(axis.taps)
