@@ -68,13 +68,15 @@ def _constant_states(node: Node) -> list[int]:
         if n.op_type == "Identity":
             origins[n.outputs[0]] = origins.get(n.inputs[0], n.inputs[0])
     results = Counter(info.name for info in body.outputs)
-    inside = {name for part in walk(body) for name in defined_names(part)}
+    inside = Counter(name for part in walk(body) for name in defined_names(part))
     states = []
     for number, outer in enumerate(node.inputs[FIXED:]):
         name, result = body.inputs[FIXED + number].name, body.outputs[1 + number].name
         is_another = results[name] > (result == name)
         is_same = origins.get(result, result) == name
-        if is_same and outer and outer not in inside and not is_another:
+        # PaddlePaddle's exporter gives a weight the same name in the body and around it.
+        is_hidden = inside[outer] > (outer == name)
+        if is_same and outer and not is_hidden and not is_another:
             states.append(number)
     return states
 

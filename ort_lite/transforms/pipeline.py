@@ -20,6 +20,7 @@ from ort_lite.transforms import (
     ifs_to_where,
     inline_if,
     insert_casts,
+    loop_ifs,
     loop_invariants,
     loop_states,
     loops_to_lstm,
@@ -178,6 +179,13 @@ def _lift_loops(
         graph, count = loop_states.capture_constant_states(model.graph)
         if count:
             fired[loop_states.NAME] += count
+            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+    if loop_ifs.NAME not in settings.disabled:
+        graph, count = loop_ifs.ifs_to_logic(
+            model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
+        )
+        if count:
+            fired[loop_ifs.NAME] += count
             model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
     if loop_invariants.NAME not in settings.disabled:
         graph, count = loop_invariants.move_invariants(

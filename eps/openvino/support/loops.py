@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import REDUCING
 from eps.openvino.compile.loops import FIXED
+from eps.openvino.compile.reductions import RANK
 from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.compile.rotations import adds_products, may_rotate
 from eps.openvino.support.magnitudes import Magnitude, Magnitudes
@@ -23,6 +24,7 @@ from ort_lite.ep import to_numpy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ctx_formats.onnx_model import Node
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import Graph
 
@@ -63,10 +65,19 @@ def loop_problem(
         about = NodeFacts(body, index, magnitudes, facts.release)
         if reason := rank_problem(about) or refusal(about, table):
             return f"in the Loop's body, {inner.op_type}: {reason}"
-    fused = next((n.op_type for n in body.nodes if n.op_type.startswith(REDUCING)), "")
+    fused = next((n.op_type for n in body.nodes if _may_be_fused(body, n)), "")
     if fused or (may_rotate(body) and adds_products(body)) or _is_rewritten(body):
         return f"OpenVINO: {fused or 'an operator'} of the Loop's body would have to be rewritten"
     return ""
+
+
+def _may_be_fused(body: Graph, node: Node) -> bool:
+    """Whether a node is a reduction that OpenVINO may fuse with constants of other channels."""
+    if not node.op_type.startswith("Reduce"):
+        return node.op_type.startswith(REDUCING)
+    value_type = body.type_of(node.inputs[0])
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
+    return shape is None or len(shape) == RANK
 
 
 def _is_rewritten(body: Graph) -> bool:

@@ -85,6 +85,11 @@ RIGHT = {
         "{ w1 = Constant <value_floats = [1.0, 2.0, 3.0]> () o = Identity(c) t = Tanh(v) "
         "a = LayerNormalization(s, w1) u = Tanh(a) }"
     ),
+    "reduces two dimensions": one(
+        f"{TRIPS}, float[3] w = {{1, 2, 3}}",
+        "{ o = Identity(c) p = ReduceMax <axes = [0]> (s) q = Mul(p, w) "
+        "a = ReduceMin <axes = [1]> (s) b1 = Sub(q, a) t = Sub(x, b1) }",
+    ),
     "hands on what comes from around": one(TRIPS, "{ o = Identity(c) t = Identity(x) }"),
 }
 """Forms of Loops; SHAPE is that of the states."""
@@ -156,7 +161,9 @@ REFUSED = {
         "else_branch = a () => (float[2, 3] q) { q = Sub(s, x) }> }",
     ),
     "ReduceMax of the Loop's body would have to be rewritten": one(
-        TRIPS, "{ o = Identity(c) p = ReduceMax(s) t = Add(s, p) }"
+        TRIPS,
+        "{ k = Constant <value_ints = [0]> () o = Identity(c) r = Unsqueeze(s, k) "
+        "p = ReduceMax <keepdims = 0> (r) t = Add(s, p) }",
     ),
     "what a Loop collects has no elements if it never runs": collecting(
         "bool C = {1}", "{ o = Identity(c) t = Add(s, x) u = Mul(t, t) }", ", int64 M"

@@ -212,6 +212,23 @@ def test_states_are_captured_unless_a_name_inside_hides_them() -> None:
                     np.testing.assert_array_equal(mine, right)
 
 
+@pytest.mark.parametrize(("inside", "count"), [("w", 1), ("v", 0)])
+def test_a_state_may_have_the_name_of_its_first_value(inside: str, count: int) -> None:
+    """PaddlePaddle's exporter writes weights so; `v` is defined in the body once more."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    net (float[2] x, int64 n) => (float[2] s) <float[2] {inside} = {{2, 3}}> {{
+      yes = Constant <value = bool {{1}}> ()
+      s, w1 = Loop(n, yes, x, {inside}) <body = b (int64 i, bool on, float[2] t, float[2] w)
+        => (bool go, float[2] next, float[2] w) {{
+        go = Identity(on) v = Neg(w) next = Sub(t, v) }}>
+    }}"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    values = {"x": np.array([1, -2], np.float32), "n": np.array(3, np.int64)}
+    with ort.InferenceSession(data, providers=CPU) as session:
+        assert session.explain().transforms.get(STATES, 0) == count
+        np.testing.assert_array_equal(session.run(None, values)[0], [7, 7])
+
+
 def test_a_state_that_is_another_result_too_stays() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     net (float[2] x, int64 n) => (float[2] s, float[2] w1, float[k, 2] ws) <float[2] w = {2, 3}> {
