@@ -423,10 +423,8 @@ def _large_outputs(model: RuntimeModel, order: Sequence[int]) -> Iterator[tuple[
         port = model.outputs.all[index]
         if not port.is_static or port.data_type not in WRITTEN_TYPES:
             continue
-        shape, dtype = (
-            tuple(int(size or 0) for size in port.shape or ()),
-            numpy_dtype(port.data_type),
-        )
+        dtype = numpy_dtype(port.data_type)
+        shape = tuple(int(size or 0) for size in port.shape or ())
         if prod(shape) * dtype.itemsize >= WRITTEN_FROM:
             yield index, (shape, dtype)
 

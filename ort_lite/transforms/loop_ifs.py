@@ -166,6 +166,9 @@ class _LoopBody:
         output = branch.outputs[0]
         if not isinstance(output.type, TensorType) or output.type.elem_type != DataType.BOOL:
             return False
+        own = branch.initializers.values()
+        if not all(tensor.data_type in INTEGERS for tensor in own):
+            return False
         if not all(self._is_integer(name) for name in branch.free_names):
             return False
         constants = {**self._constants, **branch.initializers}
@@ -199,6 +202,10 @@ def _is_single(tensor: Tensor | None) -> bool:
 def _cannot_fail(node: Node) -> bool:
     if node.domain not in ONNX_DOMAINS or node.op_type not in TOTAL:
         return False
+    if node.op_type == "Constant":
+        value = node.attributes.get("value")
+        tensor = value.value if value is not None else None
+        return isinstance(tensor, Tensor) and tensor.data_type in INTEGERS
     to = node.attributes.get("to")
     return to is None or to.value in INTEGERS
 
