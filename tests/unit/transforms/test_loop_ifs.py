@@ -10,7 +10,9 @@ import pytest
 from unit.transforms.transformed import agrees, expected, parsed, run
 
 import ort_lite as ort
+from ctx_formats.model_reader import read_model
 from ort_lite.status import OrtLiteError
+from ort_lite.transforms.loop_ifs import ifs_to_logic
 
 NAME = "IfToLogic"
 OPENVINO = ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
@@ -92,6 +94,13 @@ STAYING = {
         other="""else_branch = e () => (bool[1] q) {
             a = Cast <to = 8> (done) q = Cast <to = 9> (a) }"""
     ),
+    "a branch with a string": loop(
+        other="""else_branch = e () => (bool[1] q) {
+            a = Constant <value = string[1] {"x"}> () q = Cast <to = 9> (a) }"""
+    ),
+    "a branch with a string of its own": loop(
+        other='else_branch = e () => (bool[1] q) <string[1] a = {"x"}> { q = Cast <to = 9> (a) }'
+    ),
     "a branch of many nodes": loop(
         other="else_branch = e () => (bool[1] q0) { q8 = Not(done) "
         + " ".join(f"q{n} = Not(q{n + 1})" for n in range(7, -1, -1))
@@ -118,6 +127,11 @@ def test_a_condition_of_several_elements_is_an_error_as_before() -> None:
         run(model, feed(1, [1, 0]))
     with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail):
         expected(model, feed(1, [1, 0]))
+
+
+@pytest.mark.parametrize(("case", "count"), [(loop(), 1), (STAYING["a branch with a string"], 0)])
+def test_constants_that_are_nodes(case: bytes, count: int) -> None:
+    assert ifs_to_logic(read_model(memoryview(case)).graph, {"": 17})[1] == count
 
 
 def test_it_is_switched_off_by_name() -> None:
