@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
@@ -175,35 +176,28 @@ def _lift_loops(
     """`model` with what the bodies of Loops need not compute again, and LSTMs in place of Loops."""
     if all(node.op_type != "Loop" for node in model.graph.nodes):
         return model
-    if loop_states.NAME not in settings.disabled:
-        graph, count = loop_states.capture_constant_states(model.graph)
-        if count:
-            fired[loop_states.NAME] += count
-            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
-    if loop_ifs.NAME not in settings.disabled:
-        graph, count = loop_ifs.ifs_to_logic(
-            model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
-        )
-        if count:
-            fired[loop_ifs.NAME] += count
-            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
-    if loop_invariants.NAME not in settings.disabled:
-        graph, count = loop_invariants.move_invariants(
-            model.graph, model.opset_imports, constant_inputs=_has_constant_inputs(model)
-        )
-        if count:
-            fired[loop_invariants.NAME] += count
-            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
-    is_low = settings.level < GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    if is_low or loops_to_lstm.NAME in settings.disabled:
-        return model
-    graph, count = loops_to_lstm.loops_to_lstm(
-        model.graph, model.opset_imports.get("", 1), constant_inputs=_has_constant_inputs(model)
+    opsets, constant_inputs = model.opset_imports, _has_constant_inputs(model)
+    choose = partial(loop_ifs.ifs_to_logic, opset_imports=opsets, constant_inputs=constant_inputs)
+    move = partial(
+        loop_invariants.move_invariants, opset_imports=opsets, constant_inputs=constant_inputs
     )
-    if not count:
-        return model
-    fired[loops_to_lstm.NAME] += count
-    return _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+    steps: list[tuple[str, Callable[[GraphDef], tuple[GraphDef, int]]]] = [
+        (loop_states.NAME, loop_states.capture_constant_states),
+        (loop_ifs.NAME, choose),
+        (loop_invariants.NAME, move),
+    ]
+    if settings.level >= GraphOptimizationLevel.ORT_ENABLE_EXTENDED:
+        opset = opsets.get("", 1)
+        write = partial(loops_to_lstm.loops_to_lstm, opset=opset, constant_inputs=constant_inputs)
+        steps.append((loops_to_lstm.NAME, write))
+    for name, change in steps:
+        if name in settings.disabled:
+            continue
+        graph, count = change(model.graph)
+        if count:
+            fired[name] += count
+            model = _apply_inferred(infer(replace(model, graph=graph)), settings, fired)
+    return model
 
 
 def _settle(

@@ -194,7 +194,7 @@ def scanned() -> ModelProto:
 
 
 def looped() -> ModelProto:
-    """A Loop of three trips over a state, which OpenVINO does not take whole for its ReduceMax."""
+    """A Loop of three trips, which OpenVINO does not take whole for its ReduceMax of rank 3."""
     body = helper.make_graph(
         [
             helper.make_node("MatMul", ["v_in", "bw"], ["vm"], name="body_matmul"),
@@ -207,17 +207,17 @@ def looped() -> ModelProto:
         [
             helper.make_tensor_value_info("i", TensorProto.INT64, []),
             helper.make_tensor_value_info("c_in", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v_in", FLOAT, [1, 3]),
+            helper.make_tensor_value_info("v_in", FLOAT, [1, 1, 3]),
         ],
         [
             helper.make_tensor_value_info("c_out", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v_out", FLOAT, [1, 3]),
+            helper.make_tensor_value_info("v_out", FLOAT, [1, 1, 3]),
         ],
         [numpy_helper.from_array(np.eye(3, dtype=np.float32) / 2, "bw")],
     )
     nodes = [helper.make_node("Loop", ["trips", "go", "x"], ["y"], body=body)]
     weights = {"trips": np.array(3, np.int64), "go": np.array([True]).reshape(())}
-    return model(nodes, [("x", [1, 3])], [("y", [1, 3])], weights)
+    return model(nodes, [("x", [1, 1, 3])], [("y", [1, 1, 3])], weights)
 
 
 @pytest.mark.parametrize("embed", ["0", "1"])

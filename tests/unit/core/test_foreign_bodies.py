@@ -17,7 +17,8 @@ g (float[h, w] x) => (y)
     => (bool q2, float[h2, w2] c1, float[h3, w3] o) {
       q2 = Identity (q)
       e = Softmax (s)
-      most = ReduceMax <keepdims = 0> (c0)
+      v = Unsqueeze (c0, z)
+      most = ReduceMax <keepdims = 0> (v)
       c1 = Sub (c0, most)
       o = Tanh (e)
     }>

@@ -82,7 +82,7 @@ def test_threads_have_answers_of_their_own() -> None:
             for number in range(5):
                 values = feed(10 * seed + number)
                 check(opened.run(None, values), values["x"])
-        except BaseException as exc:  # noqa: BLE001 - told to the test
+        except BaseException as exc:  # noqa: BLE001 - the test fails with it
             failed.append(exc)
 
     with session(model()) as opened:
