@@ -12,7 +12,8 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   point is subtracted, not after it.
 - A MaxPool of a product goes before the scales by column, which it takes the largest of.
 - A sum of what a Conv computed and a QuantizeLinear rounded is part of the convolution's kernel,
-  which does not round between the two where the sum is quantised.
+  which does not round between the two where the sum is quantised. Clips and arithmetic with
+  constants may stand between.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
 - A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
@@ -177,13 +178,21 @@ class _Chains:
         return {key: places for key, places in terms.items() if places}
 
     def _is_term(self, name: str) -> bool:
-        for op_type in (DEQUANTIZE, QUANTIZE):
-            node = self._makers.get(name)
-            if node is None or node.op_type != op_type or node.domain:
-                return False
-            name = node.inputs[0]
+        """Whether a Conv computes a value that a QuantizeLinear rounds, in one kernel."""
+        rounded = False
         maker = self._maker_of(name)
-        return maker is not None and maker.op_type == "Conv" and not maker.domain
+        while maker is not None and not maker.domain and maker.op_type != "Conv":
+            if maker.op_type in (QUANTIZE, DEQUANTIZE):
+                rounded = rounded or maker.op_type == QUANTIZE
+                computed = [maker.inputs[0]]
+            elif maker.op_type in (*ARITHMETIC, *CLIPS):
+                computed = [name for name in maker.inputs if name and name not in self._vectors]
+            else:
+                return False
+            if len(computed) != 1:
+                return False
+            maker = self._maker_of(computed[0])
+        return rounded and maker is not None and not maker.domain
 
     def find_pads(self) -> set[int]:
         """The `id` of each Pad along the first axis of what was quantised."""

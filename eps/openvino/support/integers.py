@@ -59,8 +59,6 @@ WRAPPING_32 = frozenset(["Add", "Mul", "ReduceSum", "Sub"])
 """Operators whose results modulo 2**32 depend on their operands modulo 2**32 alone."""
 BOUNDS = frozenset((1, 2))
 """Inputs of Slice that mean "to the end" when they are large: starts and ends."""
-MOVING = frozenset(["Concat", "Identity", "Squeeze", "Unsqueeze"])
-"""Operators whose results are elements of their operands; axes, which are small, aside."""
 
 
 def integer_problem(node: NodeFacts) -> str:
@@ -113,16 +111,15 @@ def _is_cut(graph: Graph, node: Node) -> bool:
     )
 
 
-def _is_bound(graph: Graph, name: str) -> bool:
-    """Whether a value only says where slices start and end; OpenVINO clamps its constants."""
+def _makes_bounds(node: NodeFacts) -> bool:
+    """Whether a Concat only says where slices start and end; OpenVINO clamps its constants."""
+    if node.node.op_type != "Concat":
+        return False
+    graph, name = node.graph, node.node.outputs[0]
     if any(info.name == name for info in graph.outputs):
         return False
     readers = [graph.nodes[index] for index in graph.consumers(name)]
-    return bool(readers) and all(
-        _reads_bound(reader, name)
-        or (_is_of(reader, MOVING) and _is_bound(graph, reader.outputs[0]))
-        for reader in readers
-    )
+    return bool(readers) and all(_reads_bound(reader, name) for reader in readers)
 
 
 def _reads_bound(node: Node, name: str) -> bool:
@@ -159,9 +156,7 @@ def _constant_problem(node: NodeFacts) -> str:
     value = node.node.attributes.get("value")
     if value is not None and isinstance(value.value, Tensor) and not fits(value.value):
         return "its int64 value needs more than 32 bits"
-    if node.node.op_type == "Slice" or (
-        node.node.op_type in MOVING and _is_bound(node.graph, node.node.outputs[0])
-    ):
+    if node.node.op_type == "Slice" or _makes_bounds(node):
         return ""
     for position, name in enumerate(node.node.inputs):
         constant = node.constant(position)

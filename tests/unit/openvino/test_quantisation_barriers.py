@@ -38,6 +38,7 @@ TWO_ROUNDED = (
     f"{ROUNDED} j = Conv <pads = [2, 2, 2, 2], dilations = [2, 2]>(a, f)"
     " l = QuantizeLinear(j, coarse, z) o = DequantizeLinear(l, coarse, z)"
 )
+COARSE = "r = QuantizeLinear(c, coarse, z) t = DequantizeLinear(r, coarse, z)"
 BODIES = {
     "factors": "d = Mul(x, v)",
     "factors of both signs": "d = Mul(x, m)",
@@ -56,6 +57,14 @@ BODIES = {
     "a rounded convolution and a summand": f"{ROUNDED} d = Add(x, t)",
     "a rounded convolution and a Relu": f"{ROUNDED} c = Add(t, x) d = Relu(c)",
     "a rounded convolution that is subtracted": f"{ROUNDED} d = Sub(x, t)",
+    "a rounded convolution in a Sum": f"{ROUNDED} d = Sum(x, t)",
+    "a clipped convolution, rounded": f"{SUM} c = Clip(b, low, high) {COARSE} d = Add(x, t)",
+    "a scaled convolution, rounded": f"{SUM} c = Mul(b, k) {COARSE} d = Add(x, t)",
+    "a convolution with summands, rounded": f"{SUM} c = Add(b, v) {COARSE} d = Add(x, t)",
+    "a rounded convolution that is scaled": f"{ROUNDED} c = Mul(t, k) d = Add(x, c)",
+    "a convolution rounded twice": (
+        f"{ROUNDED} l = QuantizeLinear(t, s0, z) o = DequantizeLinear(l, s0, z) d = Add(x, o)"
+    ),
     "two rounded convolutions": f"{TWO_ROUNDED} d = Add(t, o)",
     "a rounded convolution that others read": f"{TWO_ROUNDED} c = Add(t, o) d = Add(c, t)",
     "parts quantised twice": f"{SUM} c = Concat <axis = 1>(a, b) {TWICE} d = Relu(g)",
