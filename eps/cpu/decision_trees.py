@@ -21,6 +21,8 @@ _BLOCK = 1 << 15
 
 Smaller ones do not pay as parts for other threads: calls of numpy become so short that threads wait
 for the interpreter's lock (100 rows of 300 trees took four times as long)."""
+_NOTHING = {"MIN": np.inf, "MAX": -np.inf}
+"""What a tree without a weight adds to those."""
 _WEIGHTS = 1 << 19
 """Rows times trees times targets that are added up at a time."""
 
@@ -42,7 +44,8 @@ class Forest:
         trees: How many.
         features: Least and greatest index of those that are compared; of none (0, -1).
         weights: [nodes, targets], what a leaf adds to each target.
-        has_weight: [nodes, targets], whether it adds anything.
+        has_weight: [nodes, targets], whether it adds anything; those that branch come first.
+        complete: Whether all leaves have weights for all targets.
         target: [nodes], the only target of a leaf; None if a leaf has none, or several.
     """
 
@@ -51,61 +54,72 @@ class Forest:
     features: tuple[int, int]
     weights: Array
     has_weight: Array
+    complete: bool = field(init=False)
     target: Array | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find out whether each leaf has one target."""
+        """Find out whether each leaf has one target, or all of them."""
         leaves = self.has_weight.any(1)
         one = self.weights.shape[1] > 1 and bool((self.has_weight.sum(1) <= 1).all())
         target = np.where(leaves, np.argmax(self.has_weight, 1), -1) if one else None
+        complete = self.trees > 0 and bool(self.has_weight[self.walk.branching :].all())
         object.__setattr__(self, "target", target)
+        object.__setattr__(self, "complete", complete)
 
     @classmethod
-    def of(cls, info: KernelInfo, prefix: str, targets: int) -> Forest:
+    def of(cls, info: KernelInfo, prefix: str, targets: int, ids: Array) -> Forest:
         """From the attributes nodes_* and those of the leaves, class_* or target_*.
+
+        Args:
+            info: The node.
+            prefix: "class" or "target".
+            targets: How many there are.
+            ids: The target of each weight, in [0, targets).
 
         Raises:
             ValueError: Nodes are missing, or make a circle; attributes differ in length.
         """
         nodes = _Nodes(_integers(info, "nodes_treeids"), _integers(info, "nodes_nodeids"))
-        names = info.attr("nodes_modes")
-        leaf = np.array([name == "LEAF" for name in names], np.bool_)
-        own = np.arange(nodes.count)
+        names = np.array(info.attr("nodes_modes"), np.str_)
+        leaf = names == "LEAF"
+        inner = np.flatnonzero(~leaf)
+        place = np.empty(nodes.count, np.intp)
+        place[np.concatenate((inner, np.flatnonzero(leaf)))] = np.arange(nodes.count)
         children: list[Array] = []
-        for side in ("true", "false"):
-            ids = _integers(info, f"nodes_{side}nodeids", nodes.count)
-            child = own.copy()
-            child[~leaf] = nodes.find(nodes.trees[~leaf], ids[~leaf])
-            children.append(child)
         is_root = np.ones(nodes.count, np.bool_)
-        for child in children:
-            is_root[child[~leaf]] = False
-        missing = info.attr("nodes_missing_value_tracks_true") or [0] * nodes.count
-        feature = _integers(info, "nodes_featureids", nodes.count)
+        for side in ("true", "false"):
+            numbers = _integers(info, f"nodes_{side}nodeids", nodes.count)
+            child = nodes.find(nodes.trees[inner], numbers[inner])
+            is_root[child] = False
+            children.append(place[child])
+        roots = place[np.flatnonzero(is_root)]
+        missing = np.array(
+            info.attr("nodes_missing_value_tracks_true") or [0] * nodes.count, np.bool_
+        )
+        feature = _integers(info, "nodes_featureids", nodes.count)[inner]
         values = values_of(info, f"{prefix}_weights")
         weights = np.zeros(check_allocation((nodes.count, targets), values.dtype), values.dtype)
         has_weight = np.zeros(weights.shape, np.bool_)
-        rows = nodes.find(
-            _integers(info, f"{prefix}_treeids"), _integers(info, f"{prefix}_nodeids")
-        )
-        columns = np.array(info.attr(f"{prefix}_ids"), np.intp)
-        np.add.at(weights, (rows, columns), values)
-        has_weight[rows, columns] = True
+        rows = place[
+            nodes.find(_integers(info, f"{prefix}_treeids"), _integers(info, f"{prefix}_nodeids"))
+        ]
+        np.add.at(weights, (rows, ids), values)
+        has_weight[rows, ids] = True
         return cls(
             walk=TreeWalk(
                 TreeNodes(
-                    roots=np.flatnonzero(is_root),
+                    count=nodes.count,
+                    roots=roots,
                     feature=feature,
-                    threshold=values_of(info, "nodes_values"),
+                    threshold=values_of(info, "nodes_values")[inner],
                     when_true=children[0],
                     when_false=children[1],
-                    missing_is_true=np.array(missing, np.bool_),
-                    modes=modes_of(names),
-                    leaf=leaf,
+                    missing_is_true=missing[inner],
+                    modes=modes_of(names[inner].tolist()),
                 )
             ),
-            trees=int(np.count_nonzero(is_root)),
-            features=range_of(feature[~leaf]),
+            trees=roots.size,
+            features=range_of(feature),
             weights=weights,
             has_weight=has_weight,
         )
@@ -140,23 +154,23 @@ class Forest:
         return np.concatenate(scores), np.concatenate(there)
 
     def _block(self, x: Array, aggregate: str) -> tuple[Array, Array]:
-        there: Array
         kind = np.result_type(x.dtype, self.weights.dtype, np.float32)
         leaves = self.walk.find_leaves(x)
         if self.target is not None and aggregate not in ("MIN", "MAX"):
             result, there = self._add_by_target(leaves, self.target, kind)
+        elif self.complete:
+            result = _aggregate(self.weights.take(leaves, axis=0), aggregate, kind)
+            there = np.ones(result.shape, np.bool_)
         else:
-            weights = self.weights.take(leaves, axis=0)
             has_weight = self.has_weight.take(leaves, axis=0)
             there = np.any(has_weight, 0)
-            if aggregate in ("MIN", "MAX"):
-                function, nothing = (np.min, np.inf) if aggregate == "MIN" else (np.max, -np.inf)
-                result = function(np.where(has_weight, weights, nothing), 0)
-            else:
-                result = _add_in_order(weights, kind)
+            weights = self.weights.take(leaves, axis=0)
+            if aggregate in _NOTHING:
+                weights = np.where(has_weight, weights, _NOTHING[aggregate])
+            result = np.where(there, _aggregate(weights, aggregate, kind), 0)
         if aggregate == "AVERAGE":
             result = result / kind.type(self.trees)
-        return np.where(there, result, 0).astype(kind, copy=False), there
+        return result.astype(kind, copy=False), there
 
     def _add_by_target(
         self, leaves: Array, target: Array, kind: np.dtype[Any]
@@ -181,11 +195,14 @@ class Forest:
         return sums.reshape(rows, targets), there.reshape(rows, targets)
 
 
-def _add_in_order(weights: Array, kind: np.dtype[Any]) -> Array:
-    """The sum of [trees, N, targets] over the trees, one after the other.
+def _aggregate(weights: Array, aggregate: str, kind: np.dtype[Any]) -> Array:
+    """Least, greatest or sum of [trees, N, targets] over the trees, sums one after the other.
 
     numpy adds in pairs where there is one number for each tree.
     """
+    if aggregate in _NOTHING:
+        function = np.min if aggregate == "MIN" else np.max
+        return np.asarray(function(weights, 0))
     if weights[0:1].size == 1:
         return np.asarray(np.add.accumulate(weights, 0, dtype=kind)[-1])
     return np.asarray(weights.sum(0, dtype=kind))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEVELS = 4
 """Steps after which rows that have reached their leaves may be left out."""
 _NODES_OF_A_STEP = 1024
-"""Nodes that are compared in the time that a step takes for few rows, at least."""
+"""Nodes that are compared in the time that a step takes for one row, at least."""
 
 _COMPARE: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
     {
@@ -35,19 +35,20 @@ _COMPARE: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNodes:
-    """Nodes of all trees in one numbering; a leaf is its own child.
+    """Nodes of all trees in one numbering, those that branch first.
 
     Attributes:
+        count: How many there are, leaves included.
         roots: [trees].
-        feature: [nodes], as all others; that of a leaf is not used.
+        feature: [branching nodes], as all others: the column that is compared.
         threshold: What the feature is compared with.
         when_true: The child where the comparison is true.
         when_false: The other one.
         missing_is_true: Whether NaN goes where a true comparison goes.
         modes: The comparisons.
-        leaf: Whether the node is one.
     """
 
+    count: int
     roots: Array
     feature: Array
     threshold: Array
@@ -55,7 +56,6 @@ class TreeNodes:
     when_false: Array
     missing_is_true: Array
     modes: Modes
-    leaf: Array
 
 
 class TreeWalk:
@@ -71,29 +71,33 @@ class TreeWalk:
         Raises:
             ValueError: The nodes of a tree make a circle.
         """
-        self._branches = ~nodes.leaf
-        children = nodes.when_true, nodes.when_false
-        self._depth = _steps_to_leaves(children, nodes.roots, self._branches)
+        branching = self.branching = nodes.feature.size
+        self._depth = _steps_to_leaves(nodes)
         self._roots = nodes.roots.astype(np.intp)
-        self._feature = np.where(self._branches, nodes.feature, 0).astype(np.intp)
-        self._threshold = nodes.threshold
-        self._first_of_pair = 2 * np.arange(self._feature.size)
-        self._pairs = np.stack(children[::-1], 1).astype(np.intp).reshape(-1)
-        self._modes = nodes.modes
-        self._missing = nodes.missing_is_true if nodes.missing_is_true.any() else None
+        self._leaves = np.arange(branching, nodes.count)
+        self._sides = nodes.when_true.astype(np.intp), nodes.when_false.astype(np.intp)
+        self._pairs = np.concatenate(
+            (np.stack(self._sides[::-1], 1).reshape(-1), np.repeat(self._leaves, 2))
+        )
+        more = nodes.count - branching
+        self._feature = np.pad(nodes.feature.astype(np.intp), (0, more))
+        self._threshold = np.pad(nodes.threshold, (0, more))
+        self._modes = tuple((compare, np.pad(makes, (0, more))) for compare, makes in nodes.modes)
+        missing = nodes.missing_is_true
+        self._missing = np.pad(missing, (0, more)) if missing.any() else None
 
     def find_leaves(self, x: Array) -> Array:
         """The leaf [trees, N] that each row of `x` [N, features] reaches in each tree."""
         rows, values = len(x), x.reshape(-1)
-        if 0 < rows * self._feature.size <= _NODES_OF_A_STEP * self._depth:
-            return self._jump(x)
+        if rows == 1 and self.branching <= _NODES_OF_A_STEP * self._depth:
+            return self._jump(values)
         node = np.repeat(self._roots, rows)
         row = np.tile(np.arange(rows) * x.shape[1], self._roots.size)
         missing = None if self._missing is None or not np.isnan(x).any() else self._missing
         leaves, place = node, None
         for level in range(self._depth):
             if level and level % LEVELS == 0:
-                walking = np.flatnonzero(self._branches.take(node))
+                walking = np.flatnonzero(node < self.branching)
                 if not walking.size:
                     break
                 if 2 * walking.size <= node.size:
@@ -123,36 +127,33 @@ class TreeWalk:
             yes |= np.isnan(value) & missing.take(node)
         return self._pairs.take(node + node + yes)
 
-    def _jump(self, x: Array) -> Array:
-        """As `find_leaves`, from the children of every node for every row."""
-        value = x.take(self._feature, axis=1)
+    def _jump(self, row: Array) -> Array:
+        """As `find_leaves` of one row [features], from the child of every node."""
+        count = self.branching
+        value = row.take(self._feature[:count])
+        bound = self._threshold[:count]
         if len(self._modes) == 1:
-            yes: Array = self._modes[0][0](value, self._threshold)
+            yes: Array = self._modes[0][0](value, bound)
         else:
-            yes = np.zeros(value.shape, np.bool_)
+            yes = np.zeros(count, np.bool_)
             for compare, nodes in self._modes:
-                yes |= compare(value, self._threshold) & nodes
+                yes |= compare(value, bound) & nodes[:count]
         if self._missing is not None:
-            yes |= np.isnan(value) & self._missing
-        child = self._pairs.take(self._first_of_pair + yes)
-        node = np.repeat(self._roots[None], len(x), 0)
-        if len(x) == 1:
-            for _ in range(self._depth):
-                node = child.take(node)
-            return node.T
-        start = np.arange(len(x))[:, None] * self._feature.size
+            yes |= np.isnan(value) & self._missing[:count]
+        child = np.concatenate((np.where(yes, *self._sides), self._leaves))
+        node = self._roots
         for _ in range(self._depth):
-            node = child.take(start + node)
-        return node.T
+            node = child.take(node)
+        return node[:, None]
 
 
 def modes_of(names: Sequence[str]) -> Modes:
-    """Each comparison with the nodes that make it; `names` has one for each node.
+    """Each comparison with the nodes that make it; `names` has one for each branching node.
 
     Raises:
         ValueError: A name is not known.
     """
-    modes = sorted(set(names) - {"LEAF"})
+    modes = sorted(set(names))
     for name in modes:
         if name not in _COMPARE:
             raise ValueError(f"node mode '{name}' is not known")
@@ -160,22 +161,20 @@ def modes_of(names: Sequence[str]) -> Modes:
     return tuple((_COMPARE[name], every == name) for name in modes)
 
 
-def _steps_to_leaves(children: Sequence[Array], roots: Array, branches: Array) -> int:
+def _steps_to_leaves(nodes: TreeNodes) -> int:
     """Steps from the roots to the last leaf.
 
     Raises:
         ValueError: Nodes make a circle.
     """
-    level, depth = roots, 0
-    while level.size:
-        branching = level[branches[level]]
-        if not branching.size:
-            break
-        reached = np.zeros(branches.size, np.bool_)
-        for side in children:
-            reached[side[branching]] = True
+    branching = nodes.feature.size
+    level, depth = nodes.roots, 0
+    while (level := level[level < branching]).size:
+        reached = np.zeros(nodes.count, np.bool_)
+        for side in (nodes.when_true, nodes.when_false):
+            reached[side[level]] = True
         level = np.flatnonzero(reached)
         depth += 1
-        if depth > branches.size:
+        if depth > branching:
             raise ValueError("the nodes of a tree make a circle")
     return depth

@@ -122,26 +122,23 @@ def _forest(info: KernelInfo) -> Forest:
     inner, leaves = chained.mode.size, ensemble.weights.size
     sides = zip(ensemble.child, ensemble.to_leaf, strict=True)
     on_true, on_false = (np.where(leaf, ids + inner, ids) for ids, leaf in sides)
-    own = np.arange(inner + leaves)
-    when_true, when_false = own.copy(), own.copy()
-    when_true[:inner] = on_true[chained.origin]
-    when_false[:inner] = np.where(chained.next >= 0, chained.next, on_false[chained.origin])
-    shape = check_allocation((own.size, ensemble.n_targets), ensemble.weights.dtype)
+    shape = check_allocation((inner + leaves, ensemble.n_targets), ensemble.weights.dtype)
     table, named = np.zeros(shape, ensemble.weights.dtype), np.zeros(shape, np.bool_)
-    table[own[inner:], ensemble.targets] = ensemble.weights
-    named[own[inner:], ensemble.targets] = True
+    own = np.arange(inner, inner + leaves)
+    table[own, ensemble.targets] = ensemble.weights
+    named[own, ensemble.targets] = True
     feature = ensemble.features[chained.origin]
     return Forest(
         walk=TreeWalk(
             TreeNodes(
+                count=inner + leaves,
                 roots=ensemble.roots,
-                feature=_pad_rows(feature, own.size),
-                threshold=_pad_rows(chained.split, own.size),
-                when_true=when_true,
-                when_false=when_false,
-                missing_is_true=_pad_rows(ensemble.missing[chained.origin], own.size),
-                modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
-                leaf=own >= inner,
+                feature=feature,
+                threshold=chained.split,
+                when_true=on_true[chained.origin],
+                when_false=np.where(chained.next >= 0, chained.next, on_false[chained.origin]),
+                missing_is_true=ensemble.missing[chained.origin],
+                modes=modes_of([_MODES[m] for m in chained.mode]),
             )
         ),
         trees=ensemble.roots.size,
@@ -162,13 +159,6 @@ def _check_ids(ids: Array, count: int, what: str) -> None:
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
         wrong = ids[(ids < 0) | (ids >= count)][0]
         raise ValueError(f"TreeEnsemble: {what} {wrong} is not in [0, {count})")
-
-
-def _pad_rows(values: Array, size: int) -> Array:
-    """`values` and zeros for the leaves, which are not read."""
-    result = np.zeros(size, values.dtype)
-    result[: values.size] = values
-    return result
 
 
 def _sets(info: KernelInfo, count: int) -> list[Array]:
@@ -220,7 +210,7 @@ def _floats(x: Array) -> Array:
 def _regressor(info: KernelInfo) -> KernelFn:
     """ai.onnx.ml TreeEnsembleRegressor; a target that no leaf names is 0, as in ONNX Runtime."""
     targets = int(info.attr("n_targets", 1))
-    forest = Forest.of(info, "target", targets)
+    forest = Forest.of(info, "target", targets, np.array(info.attr("target_ids"), np.intp))
     base, finish = values_of(info, "base_values"), transform_of(info)
     aggregate = info.attr("aggregate_function", "SUM")
 
@@ -240,17 +230,20 @@ def _classifier(info: KernelInfo) -> KernelFn:
     1 - score where no weight is negative, else -score.
     """
     labels = labels_of(info)
-    ids = info.attr("class_ids")
-    forest = Forest.of(info, "class", max(len(labels), max(ids, default=0) + 1))
+    ids = np.array(info.attr("class_ids"), np.intp)
+    single = len(labels) == 2 and np.unique(ids).size == 1
+    if single:
+        forest = Forest.of(info, "class", 1, np.zeros_like(ids))
+    else:
+        forest = Forest.of(info, "class", max(len(labels), ids.max(initial=0) + 1), ids)
     base, finish = values_of(info, "base_values"), transform_of(info)
-    single = len(labels) == 2 and len(set(ids)) == 1
     positive = bool((values_of(info, "class_weights") >= 0).all())
     logistic = info.attr("post_transform", "NONE") == "LOGISTIC"
     probit = info.attr("post_transform", "NONE") == "PROBIT"
 
     def one_class(x: Array) -> tuple[Array, Array]:
         scores, _ = forest.scores(_floats(x), "SUM")
-        score = scores[:, ids[0]]
+        score = scores[:, 0]
         if base.size:
             score = score + score.dtype.type(base[-1])
         label = labels[(score > (0.5 if positive else 0)).astype(np.intp)]

@@ -55,21 +55,26 @@ def rows_of(count: int, *, nan: bool = False) -> Array:
 
 
 def regress(nodes: dict[str, list[Any]], x: Array, **attributes: Any) -> None:
-    drawn = np.random.default_rng(2)
-    leaves = leaves_of(nodes)
     mine, theirs = both(
         "TreeEnsembleRegressor",
         [x],
         domain=ML,
-        target_treeids=[tree for tree, _ in leaves],
-        target_nodeids=[node for _, node in leaves],
         n_targets=1,
-        target_ids=[0] * len(leaves),
-        target_weights=drawn.standard_normal(len(leaves)).tolist(),
+        **weights_of(nodes),
         **nodes,
         **attributes,
     )
     np.testing.assert_allclose(mine[0], theirs[0], rtol=2e-5, atol=2e-5)
+
+
+def weights_of(nodes: dict[str, list[Any]]) -> dict[str, Any]:
+    leaves = leaves_of(nodes)
+    return {
+        "target_treeids": [tree for tree, _ in leaves],
+        "target_nodeids": [node for _, node in leaves],
+        "target_ids": [0] * len(leaves),
+        "target_weights": np.random.default_rng(2).standard_normal(len(leaves)).tolist(),
+    }
 
 
 @pytest.mark.parametrize("rows", [1, 7, 3000])
@@ -79,14 +84,45 @@ def test_full_deep_and_uneven_trees_agree(rows: int, depth: int, chance: float) 
     regress(forest(30, depth, chance, seed=depth), rows_of(rows))
 
 
+@pytest.mark.parametrize("rows", [1, 500])
 @pytest.mark.parametrize("modes", [("BRANCH_LT",), ("BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ")])
-def test_missing_values_go_where_the_node_says(modes: tuple[str, ...]) -> None:
-    regress(forest(20, 9, 0.7, seed=4, modes=modes), rows_of(500, nan=True))
+def test_missing_values_go_where_the_node_says(modes: tuple[str, ...], rows: int) -> None:
+    regress(forest(20, 9, 0.7, seed=4, modes=modes), rows_of(rows, nan=True))
 
 
+@pytest.mark.parametrize("rows", [1, 200])
 @pytest.mark.parametrize("aggregate", ["AVERAGE", "MIN", "MAX"])
-def test_aggregates_of_uneven_trees_agree(aggregate: str) -> None:
-    regress(forest(9, 8, 0.6, seed=6), rows_of(200), aggregate_function=aggregate)
+def test_aggregates_of_uneven_trees_agree(aggregate: str, rows: int) -> None:
+    regress(forest(9, 8, 0.6, seed=6), rows_of(rows), aggregate_function=aggregate)
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
+def test_leaves_without_weights_add_nothing(aggregate: str) -> None:
+    """As with weights of 0: onnxruntime adds what `nodes_values` has for such a leaf."""
+    nodes, x = forest(9, 4, 0.8, seed=5), rows_of(200)
+    zeros = weights_of(nodes)
+    zeros["target_weights"][::3] = [0.0] * len(zeros["target_weights"][::3])
+    few = {name: [v for n, v in enumerate(values) if n % 3] for name, values in zeros.items()}
+    same: dict[str, Any] = {"domain": ML, "n_targets": 1, "aggregate_function": aggregate, **nodes}
+    mine = run_node("TreeEnsembleRegressor", x, **few, **same)
+    _, theirs = both("TreeEnsembleRegressor", [x], **zeros, **same)
+    np.testing.assert_allclose(mine, theirs[0], rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "MIN", "MAX"])
+def test_leaves_that_name_one_of_two_targets_leave_the_other(aggregate: str) -> None:
+    nodes = forest(9, 4, 0.8, seed=5)
+    weights = weights_of(nodes) | {"n_targets": 2, "base_values": [0.5, -0.25]}
+    weights["target_ids"] = [int(n % 3 == 0) for n in range(len(weights["target_ids"]))]
+    mine, theirs = both(
+        "TreeEnsembleRegressor",
+        [rows_of(200)],
+        domain=ML,
+        aggregate_function=aggregate,
+        **weights,
+        **nodes,
+    )
+    np.testing.assert_allclose(mine[0], theirs[0], rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("classes", [3, 4])
@@ -150,16 +186,12 @@ def test_sums_are_made_in_the_order_of_the_trees(*, one_each: bool, double: bool
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_number_for_each_tree_is_added_in_order_too(rows: int) -> None:
     nodes = forest(70, 5, 0.8, seed=9)
-    leaves = leaves_of(nodes)
     mine, theirs = both(
         "TreeEnsembleRegressor",
         [rows_of(rows)],
         domain=ML,
-        target_treeids=[tree for tree, _ in leaves],
-        target_nodeids=[node for _, node in leaves],
         n_targets=1,
-        target_ids=[0] * len(leaves),
-        target_weights=np.random.default_rng(7).random(len(leaves)).tolist(),
+        **weights_of(nodes),
         **nodes,
     )
     np.testing.assert_array_equal(mine[0], theirs[0])
