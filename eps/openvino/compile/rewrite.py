@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = ("QLinear", "QGemm")
 GATHER = "Gather"
+CONCAT = "Concat"
 POWER = "Pow"
 GROUP_ATTENTION = "GroupQueryAttention"
 EXPERTS = ("MoE", "QMoE")
@@ -238,12 +239,9 @@ def _rewrite_for(
         written = write_out_sums(definition, graph, in_bytes=in_bytes)
         notes += describe_rewriting(definition, written, "OpenVINO would sum by way of int32")
         definition = written
-    if kind == "CPU" and any(node.op_type == GATHER for node in graph.nodes):
-        from eps.openvino.compile.unrolled_gathers import split_rows  # noqa: PLC0415 - lazy: rare
-
-        written = split_rows(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
-        definition = written
+    if kind == "CPU":
+        definition, lines = _rewrite_copies(definition, graph)
+        notes += lines
     if kind == "CPU" and any(_asks_for_indices(node) for node in graph.nodes):
         from eps.openvino.compile.pool_indices import write_out_indices  # noqa: PLC0415 - lazy: rare
 
@@ -268,6 +266,24 @@ def _rewrite_for(
 
         written = write_out_batches(definition, graph)
         notes += describe_rewriting(definition, written, "Intel's NPU compiler refuses batches")
+        definition = written
+    return definition, notes
+
+
+def _rewrite_copies(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Copies of elements and rows in fewer operators; with notes."""
+    notes: list[str] = []
+    if any(node.op_type == GATHER for node in graph.nodes):
+        from eps.openvino.compile.unrolled_gathers import split_rows  # noqa: PLC0415 - lazy: rare
+
+        written = split_rows(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would run each by itself")
+        definition = written
+    if any(node.op_type == CONCAT for node in graph.nodes):
+        from eps.openvino.compile.interleaved_parts import gather_parts  # noqa: PLC0415 - lazy: rare
+
+        written = gather_parts(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would copy single elements")
         definition = written
     return definition, notes
 
