@@ -65,10 +65,16 @@ class RunForms(SessionAnswers):
     _log_scope: LogScope
     _runs_to_watch: int = 0
     """Runs until shapes are counted; below 0 once they are, or never are."""
+    _runs_before_plans: int = 0
+    """Runs after which shapes that come again and again get a plan, those included."""
 
     @abstractmethod
     def _count_shapes(self, model: PreparedModel) -> None:
         """Make plans for input shapes that come again and again from now on."""
+
+    @abstractmethod
+    def _count_sooner(self) -> None:
+        """After the first run: have plans made sooner where runs take long."""
 
     @abstractmethod
     def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
@@ -138,6 +144,7 @@ class RunForms(SessionAnswers):
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
+            self._count_sooner()
         if self._state.model is model:
             self._note_run(model)
         for mismatch in self._state.signature.list_mismatches(results):

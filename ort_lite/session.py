@@ -15,6 +15,7 @@ from ort_lite.context.keys import (
     CACHE_KEY,
     CONTEXT_FALLBACK_KEY,
     SHARE_KEY,
+    SPECIALIZE_KEY,
     TRUST_KEY,
 )
 from ort_lite.providers import provider_list
@@ -275,7 +276,7 @@ class InferenceSession(RunForms):
         """Run what was loaded, and count its runs."""
         self._source, self._state, self._lost_threads = source, state, False
         self._requests, self._specialized = requests, None
-        least_runs = self._options.runs_before_plans()
+        least_runs = self._runs_before_plans = self._options.runs_before_plans()
         # With plans in the cache not the first run, whose answer is waited for most.
         unwatched = 1 if self._cached_inputs else least_runs // 2
         self._runs_to_watch = unwatched if least_runs and not state.is_interim else -1
@@ -358,6 +359,11 @@ class InferenceSession(RunForms):
             self._install(self._present())
             return self._present().prepared
 
+    def _count_sooner(self) -> None:
+        if self._runs_to_watch > 0 and SPECIALIZE_KEY not in self._options.config:
+            self._runs_before_plans = self._clock.runs_worth_a_load(self._runs_before_plans)
+            self._runs_to_watch = min(self._runs_to_watch, self._runs_before_plans // 2)
+
     def _count_shapes(self, model: PreparedModel) -> None:
         from ort_lite.start.specialized_plans import SpecializedPlans, may_specialize  # noqa: PLC0415 - lazy: rare
 
@@ -367,7 +373,7 @@ class InferenceSession(RunForms):
                 return
             if not may_specialize(model, self._options, self._requests):
                 return
-            least_runs = self._options.runs_before_plans()
+            least_runs = self._runs_before_plans
             if not self._cached_inputs:
                 least_runs -= least_runs // 2
             plans = SpecializedPlans(

@@ -27,6 +27,12 @@ FIRST_RUN = "first run"
 DEFERRED_COMPILE = "compile for a later run"
 BACKGROUND_KEY = "session.ep_compile_in_background"
 SHARED_ARENA_KEY = "session.use_env_allocators"
+LOADS = 2
+"""A program that ends when another load has begun has waited a third longer for all of it."""
+LEAST_RUNS = 32
+"""So many show that the same shapes come again."""
+LONG_RUN = 0.005
+"""Seconds; first runs of small models take several times as long as the later ones."""
 NO_COMPILED_NODES = "no execution provider that keeps compiled models took any node"
 """Why nothing is stored of a large model on the default EP, or on others that keep nothing."""
 MOST_KEPT_WHOLE = 64 << 20
@@ -79,6 +85,16 @@ class LoadClock:
     def note_first_run(self, seconds: float) -> None:
         """Note the duration of the first successful run; of concurrent ones the first to end."""
         self.phases.setdefault(FIRST_RUN, seconds)
+
+    def runs_worth_a_load(self, most: int) -> int:
+        """Runs that take `LOADS` times as long as the session's load; `most` where runs are short.
+
+        Both times grow with the load of the machine.
+        """
+        run = self.phases.get(FIRST_RUN, 0.0)
+        if run < LONG_RUN:
+            return most
+        return min(most, max(LEAST_RUNS, round(LOADS * self.total / run)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
