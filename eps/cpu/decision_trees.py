@@ -43,8 +43,8 @@ class Forest:
         walk: From rows to leaves.
         trees: How many.
         features: Least and greatest index of those that are compared; of none (0, -1).
-        weights: [nodes, targets], what a leaf adds to each target.
-        has_weight: [nodes, targets], whether it adds anything; those that branch come first.
+        weights: [nodes, targets], what a leaf adds to each target; nodes that branch come first.
+        has_weight: [nodes, targets], whether it adds anything.
         complete: Whether all leaves have weights for all targets.
         target: [nodes], the only target of a leaf; None if a leaf has none, or several.
     """
