@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 OPERATOR = "Concat"
 OLDEST_OPSET = 10
 """Of ai.onnx from which on Slice has steps, and its bounds as inputs."""
+MOST_ELEMENTS = 4096
+"""Of a row; a blob holds the order as a constant."""
 FORMATS = {DataType.FLOAT: "f", DataType.FLOAT16: "e"}
 
 
@@ -116,10 +118,14 @@ def _find_rows(node: Node, producers: dict[str, Node], graph: Graph) -> _Rows | 
     axis = read_numbers(node, "axis")
     if len(kept) < size or axis not in ((-1,), (rank - 1,)):
         return None
-    length = shape[-2] if first.grouped and rank > 1 else shape[-1]
-    if not isinstance(length, int) or not length or (not first.grouped and length % size):
+    if first.grouped:
+        groups = shape[-2] if len(shape) > 1 else None
+    else:
+        length = shape[-1]
+        groups = length // size if isinstance(length, int) and length % size == 0 else None
+    if not isinstance(groups, int) or not 0 < groups * size <= MOST_ELEMENTS:
         return None
-    return _Rows(kept, rank, length if first.grouped else length // size)
+    return _Rows(kept, rank, groups)
 
 
 def _find_part(name: str, size: int, producers: dict[str, Node], graph: Graph) -> _Part | None:

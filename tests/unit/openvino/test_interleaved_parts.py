@@ -167,6 +167,17 @@ def test_rows_that_are_no_multiple_stay() -> None:
     check(drawing, [drawing.part(0, 2, sign=-1), drawing.part(0, 2)], (3, 7), is_gather=False)
 
 
+def test_one_group_without_rows_stays() -> None:
+    drawing = Drawing()
+    check(drawing, [drawing.element(1), drawing.element(0)], (2,), is_gather=False)
+
+
+def test_very_long_rows_stay() -> None:
+    drawing = Drawing()
+    parts = [drawing.part(1, 2, sign=-1), drawing.part(0, 2)]
+    check(drawing, parts, (2, 1 << 13), is_gather=False)
+
+
 def test_rows_of_free_length_stay() -> None:
     drawing = Drawing()
     parts = [drawing.part(1, 2), drawing.part(0, 2)]
