@@ -156,7 +156,7 @@ class Forest:
     def _block(self, x: Array, aggregate: str) -> tuple[Array, Array]:
         kind = np.result_type(x.dtype, self.weights.dtype, np.float32)
         leaves = self.walk.find_leaves(x)
-        if self.target is not None and aggregate not in ("MIN", "MAX"):
+        if self.target is not None and aggregate not in _NOTHING:
             result, there = self._add_by_target(leaves, self.target, kind)
         elif self.complete:
             result = _aggregate(self.weights.take(leaves, axis=0), aggregate, kind)

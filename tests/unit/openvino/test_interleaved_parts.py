@@ -49,12 +49,12 @@ class Drawing:
     def element(self, index: int, *, sign: int = 1) -> str:
         return self.finish_part(self.add("Gather", "t", index, axis=-1), sign)
 
-    def model(self, result: str, shape: tuple[int | str, ...], kind: int) -> bytes:
+    def model(self, result: str, shape: tuple[int | str, ...], kind: int, opset: int = 17) -> bytes:
         outputs = [helper.make_node("Identity", [result], ["y"])]
         x = helper.make_tensor_value_info("x", kind, shape)
         y = helper.make_tensor_value_info("y", kind, None)
         graph = helper.make_graph([*self.nodes, *outputs], "g", [x], [y], self.constants)
-        opsets = [helper.make_opsetid("", 17)]
+        opsets = [helper.make_opsetid("", opset)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
@@ -66,10 +66,11 @@ def check(
     free: tuple[int | str, ...] | None = None,
     axis: int = -1,
     dtype: type[Any] = np.float32,
+    opset: int = 17,
 ) -> None:
     """Compare the Concat of `parts` with onnxruntime's for feeds of `shapes`."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    data = drawing.model(drawing.add("Concat", *parts, axis=axis), free or shapes[0], kind)
+    data = drawing.model(drawing.add("Concat", *parts, axis=axis), free or shapes[0], kind, opset)
     with ort.InferenceSession(data, providers=[OPENVINO]) as session:
         session.disable_fallback()
         (partition,) = session.explain().partitions
@@ -100,6 +101,23 @@ def test_both_signs_and_any_order_of_three() -> None:
     drawing = Drawing()
     parts = [drawing.part(2, 3, sign=-1), drawing.part(0, 3), drawing.part(2, 3)]
     check(drawing, parts, (4, 12))
+
+
+def test_a_sign_behind_the_new_axis() -> None:
+    drawing = Drawing()
+    check(drawing, [drawing.add("Neg", drawing.part(1, 2)), drawing.part(0, 2)], (3, 8))
+
+
+@pytest.mark.parametrize(("opset", "is_gather"), [(11, True), (9, False)])
+def test_opsets_whose_axes_are_attributes(opset: int, *, is_gather: bool) -> None:
+    """Before opset 10, Slice has no steps: elements of pairs alone could be gathered."""
+    drawing = Drawing()
+    parts = []
+    for index, sign in ((1, -1), (0, 1)):
+        part = drawing.add("Gather", "t", index, axis=2)
+        part = drawing.add("Neg", part) if sign < 0 else part
+        parts.append(drawing.add("Unsqueeze", part, axes=[2]))
+    check(drawing, parts, (3, 4, 2), opset=opset, axis=2, is_gather=is_gather)
 
 
 def test_one_row() -> None:
