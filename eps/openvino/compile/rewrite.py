@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 QUANTIZATION = "DynamicQuantizeLinear"
 QUANTISED_FORMS = ("QLinear", "QGemm")
 GATHER = "Gather"
+GATHER_ND = "GatherND"
 CONCAT = "Concat"
 POWER = "Pow"
 GROUP_ATTENTION = "GroupQueryAttention"
@@ -247,6 +248,12 @@ def _rewrite_for(
 
         written = write_out_indices(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's indices are a plain loop's")
+        definition = written
+    if kind == "CPU" and any(node.op_type == GATHER_ND for node in graph.nodes):
+        from eps.openvino.compile.checked_indices import check_indices  # noqa: PLC0415 - lazy: rare
+
+        written = check_indices(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would not check indices")
         definition = written
     if kind == "CPU" and any(node.op_type == POWER for node in graph.nodes):
         from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare

@@ -9,6 +9,7 @@ from eps.openvino.compile.rewrite import LOOP
 from eps.openvino.support.conditions import CONDITIONS, WRONG
 from eps.openvino.support.experts import DOMAIN as EXPERTS_DOMAIN
 from eps.openvino.support.experts import PROJECTIONS
+from eps.openvino.support.indices import GATHER_ND, check_unchecked
 from eps.openvino.support.integers import integer_problem
 from eps.openvino.support.magnitudes import Magnitudes
 from eps.openvino.support.node_facts import NodeFacts
@@ -63,7 +64,8 @@ def capability(
         table: Operators that OpenVINO computes correctly.
         ieee: Whether nodes that lose NaN are refused, too.
         npu: Operators that the NPU's compiler accepts; None for other devices.
-        exact: Whether the device's quotients can be had to the bit: on a CPU.
+        exact: Whether the device's quotients can be had to the bit, and indices be checked: on a
+            CPU.
     """
     supported = set()
     refused = {}
@@ -75,7 +77,7 @@ def capability(
         if npu is not None and not reason:
             reason = _npu_problem(facts, npu)
         if not exact and not reason:
-            reason = _quotient_problem(facts)
+            reason = _elsewhere_problem(facts)
         if ieee and not reason:
             from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - lazy: rare
 
@@ -119,12 +121,15 @@ def _npu_problem(facts: NodeFacts, table: NpuTable) -> str:
     return f"'{node.inputs[position]}' is not constant, which ends the NPU's compiler"
 
 
-def _quotient_problem(facts: NodeFacts) -> str:
-    """Written out for a CPU (compile/exact_quotients.py); elsewhere steps are off by one."""
+def _elsewhere_problem(facts: NodeFacts) -> str:
+    """What is written out for CPUs alone: steps are off by one elsewhere, and indices unchecked."""
     if is_quantised_form(facts) or is_quantised_product(facts.graph, facts.node):
         return f"OpenVINO: {facts.node.op_type} is written out for CPUs alone"
     if facts.node.domain == EXPERTS_DOMAIN and facts.node.op_type in PROJECTIONS:
         return f"OpenVINO: {facts.node.op_type} is written out for CPUs alone"
+    if not facts.node.domain and facts.node.op_type == GATHER_ND:
+        problem = check_unchecked(facts)
+        return f"OpenVINO: {problem}" if problem else ""
     if facts.node.domain or facts.node.op_type != "DynamicQuantizeLinear":
         return ""
     return (
