@@ -25,10 +25,13 @@ DFT = "DFT"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
+ACTIVATIONS = ("Erf", "Gelu", "Relu", "Tanh")
+PRODUCTS = ("Gemm", "MatMul")
 POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 REDUCTIONS = "Reduce"
 SOFTMAX = "Softmax"
+WITH_SCORES = ("Attention", "Softmax")
 TRANSPOSED = "ConvTranspose"
 RESIZES = ("Resize", "Upsample")
 RECURRENT = ("GRU", "LSTM", "RNN")
@@ -99,7 +102,7 @@ def rewrite_partition(
         definition, exact, lines = _prepare_steps(definition, graph)
         quotients |= exact
         notes += lines
-    definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes)
+    definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes, ieee=ieee)
     if kind != "NPU" and any(node.op_type == QUANTIZE for node in definition.nodes):
         from eps.openvino.compile.mask_barriers import keep_summands  # noqa: PLC0415 - lazy: rare
 
@@ -225,7 +228,7 @@ def _correct(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
 
 
 def _rewrite_for(
-    kind: str, definition: GraphDef, graph: Graph, *, in_bytes: bool
+    kind: str, definition: GraphDef, graph: Graph, *, in_bytes: bool, ieee: bool
 ) -> tuple[GraphDef, list[str]]:
     """What one kind of device computes slowly, in other numbers, or not at all; with notes."""
     notes: list[str] = []
@@ -243,18 +246,15 @@ def _rewrite_for(
     if kind == "CPU":
         definition, lines = _rewrite_copies(definition, graph)
         notes += lines
-    if kind == "CPU" and any(_asks_for_indices(node) for node in graph.nodes):
-        from eps.openvino.compile.pool_indices import write_out_indices  # noqa: PLC0415 - lazy: rare
+        definition, lines = _write_out_indices(definition, graph)
+        notes += lines
+    if kind == "CPU" and not ieee:
+        definition, lines = _open_products(definition, graph)
+        notes += lines
+    if kind == "CPU" and any(node.op_type in WITH_SCORES for node in graph.nodes):
+        from eps.openvino.compile.unmasked_attention import add_to_scores  # noqa: PLC0415 - lazy: rare
 
-        written = write_out_indices(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO's indices are a plain loop's")
-        definition = written
-    if kind == "CPU" and any(node.op_type == GATHER_ND for node in graph.nodes):
-        from eps.openvino.compile.checked_indices import check_indices  # noqa: PLC0415 - lazy: rare
-
-        written = check_indices(definition, graph)
-        notes += describe_rewriting(definition, written, "OpenVINO would not check indices")
-        definition = written
+        definition = add_to_scores(definition, graph)
     if kind == "CPU" and any(node.op_type == POWER for node in graph.nodes):
         from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare
 
@@ -274,6 +274,42 @@ def _rewrite_for(
         written = write_out_batches(definition, graph)
         notes += describe_rewriting(definition, written, "Intel's NPU compiler refuses batches")
         definition = written
+    return definition, notes
+
+
+def _write_out_indices(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Indices that OpenVINO finds slowly, or does not check; with notes."""
+    notes: list[str] = []
+    if any(_asks_for_indices(node) for node in graph.nodes):
+        from eps.openvino.compile.pool_indices import write_out_indices  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_indices(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's indices are a plain loop's")
+        definition = written
+    if any(node.op_type == GATHER_ND for node in graph.nodes):
+        from eps.openvino.compile.checked_indices import check_indices  # noqa: PLC0415 - lazy: rare
+
+        written = check_indices(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO would not check indices")
+        definition = written
+    return definition, notes
+
+
+def _open_products(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
+    """Products of free lengths without what would be computed together with them; with notes."""
+    notes: list[str] = []
+    if not any(node.op_type in PRODUCTS for node in graph.nodes):
+        return definition, notes
+    if any(node.op_type in ACTIVATIONS for node in graph.nodes):
+        from eps.openvino.compile.open_products import open_products  # noqa: PLC0415 - lazy: rare
+
+        definition, lines = open_products(definition, graph)
+        notes += lines
+    if any(node.op_type == SOFTMAX for node in graph.nodes):
+        from eps.openvino.compile.open_scales import fold_scales  # noqa: PLC0415 - lazy: rare
+
+        definition, lines = fold_scales(definition, graph)
+        notes += lines
     return definition, notes
 
 
