@@ -47,7 +47,12 @@ def open_products(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[st
     if graph.opset_imports.get("", 1) < OLDEST_OPSET:
         return definition, []
     writer = NodeWriter(definition, "open")
-    gelus = _find_gelus(graph)
+    present = {node.outputs[0] for node in definition.nodes}
+    gelus = {
+        name: gelu
+        for name, gelu in _find_gelus(graph).items()
+        if present.issuperset((name, gelu.share, *gelu.between))
+    }
     gone = {name for gelu in gelus.values() for name in gelu.between}
     opened: Counter[str] = Counter()
     for node in definition.nodes:
@@ -138,7 +143,7 @@ def _find_gelus(graph: Graph) -> dict[str, _Gelu]:
 def _find_half(name: str, graph: Graph) -> str:
     """The product that a value, read once, is half of; empty for any other value."""
     made = _find_maker(name, graph)
-    if made is None or not _is_of(made, "Mul") or len(graph.consumers(name)) != 1:
+    if made is None or not _is_of(made, "Mul") or _find_reader(name, "Mul", graph) is None:
         return ""
     for x, other in (made.inputs, made.inputs[::-1]):
         if _is_number(other, 0.5, graph) and find_open_product(x, graph):

@@ -119,6 +119,19 @@ def test_what_stays_as_it_is(nodes: str, shape: str) -> None:
     assert notes(model(nodes, shape=shape), sizes) == []
 
 
+@pytest.mark.parametrize("name", ["s", "m", "y"])
+def test_values_between_may_be_outputs(name: str) -> None:
+    made = onnx.load_from_string(model(f"{PRODUCT} {GELU} {HALVED}"))
+    if name != "y":
+        made.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
+    data = made.SerializeToString()
+    x = RNG.normal(size=(1, 5, 8)).astype(np.float32)
+    right = onnxruntime.InferenceSession(data).run(None, {"x": x})
+    with ort.InferenceSession(data, providers=[OPENVINO]) as session:
+        for one, other in zip(session.run(None, {"x": x}), right, strict=True):
+            np.testing.assert_allclose(one, other, 2e-5, 2e-5)
+
+
 def test_halves_are_computed_in_float32() -> None:
     data = model(f"{PRODUCT} y = Relu(p)", kind="float16")
     assert notes(data, dtype=np.float16) == ["Relu x1 kept out of products"]
