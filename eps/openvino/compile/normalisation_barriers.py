@@ -7,6 +7,9 @@ move nothing past a maximum, here with minus infinity.
 
 A normalisation is one of ONNX's operators, or written out: OpenVINO joins what begins with the
 difference of a value and its mean.
+
+Reductions are kept from quantised integers by the same maximum: sums of signed bytes [n, 32, 4]
+along the second axis come out as 0, and factors for each element are moved behind a sum.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ NORMALISED = {
     "SkipLayerNormalization": 2,
 }
 """By operator how many of its first inputs are what it normalises, or are added up to that."""
-MEAN, DIFFERENCE = "ReduceMean", "Sub"
+MEAN, DIFFERENCE, REDUCTIONS = "ReduceMean", "Sub", "Reduce"
+DEQUANTIZE = "DequantizeLinear"
 LOWEST = {
     DataType.FLOAT: struct.pack("<f", -float("inf")),
     DataType.FLOAT16: struct.pack("<e", -float("inf")),
@@ -37,7 +41,7 @@ LOWEST = {
 
 
 def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
-    """A graph with a Max before each normalisation; itself where there is none.
+    """A graph with a Max before each normalisation and reduction; itself where there is none.
 
     Args:
         definition: To be rewritten; it has quantised values.
@@ -53,7 +57,7 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
     kept: dict[str, str] = {}
     for node in definition.nodes:
         inputs = list(node.inputs)
-        for place in _places(node, centred):
+        for place in _places(node, centred, graph):
             name = inputs[place]
             if name not in kept and (lowest := LOWEST.get(element_type(graph, name))):
                 constant = writer.constant(element_type(graph, name), (), lowest)
@@ -63,11 +67,34 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
     return writer.finish(definition) if kept else definition
 
 
-def _places(node: Node, centred: set[str]) -> range:
-    """Of the inputs that are normalised."""
-    if node.op_type in (MEAN, DIFFERENCE):
-        return range(int(node.inputs[0] in centred))
+def _places(node: Node, centred: set[str], graph: Graph) -> range:
+    """Of the inputs that are normalised, or reduced."""
+    if node.op_type in (MEAN, DIFFERENCE) and node.inputs[0] in centred:
+        return range(1)
+    if node.op_type.startswith(REDUCTIONS):
+        return range(int(_may_be_integers(node.inputs[0], graph)))
     return range(NORMALISED.get(node.op_type, 0))
+
+
+def _may_be_integers(name: str, graph: Graph) -> bool:
+    """Whether a value is dequantised, or computed of one that is and of constants."""
+    while (index := graph.producer(name)) is not None:
+        node = graph.nodes[index]
+        if node.op_type == DEQUANTIZE:
+            return True
+        varying = [one for one in node.inputs if one and not _is_constant(one, graph)]
+        if len(set(varying)) != 1:
+            return False
+        name = varying[0]
+    return False
+
+
+def _is_constant(name: str, graph: Graph) -> bool:
+    """Whether a value is a constant, or dequantised from one."""
+    index = graph.producer(name)
+    if index is not None and graph.nodes[index].op_type == DEQUANTIZE:
+        name = graph.nodes[index].inputs[0]
+    return graph.constant(name) is not None
 
 
 def element_type(graph: Graph, name: str) -> DataType:

@@ -80,3 +80,56 @@ def test_a_normalisation_of_dequantised_values_is_onnxruntimes(body: str, end: s
     normalised, product = session.run(None, feed)
     np.testing.assert_allclose(normalised, expected[0], atol=1e-4)
     np.testing.assert_allclose(product, expected[1], atol=0.05)  # a step of one factor is 0.02
+
+
+FACTORS = "f = DequantizeLinear (factors, s, z) x = Mul (d, f)"
+STEPS = "p = QuantizeLinear (x, s, z) h = DequantizeLinear (p, s, z)"
+
+
+@pytest.mark.parametrize("shape", ["n, 32, 4", "1, 32, n", "1, 32, 4", "n, m, 4"])
+@pytest.mark.parametrize(
+    "body",
+    ["h = Identity (d)", f"{FACTORS} {STEPS}", f"{FACTORS} h = Identity (x)", "h = Neg (d)"],
+    ids=["as they are", "factors and steps", "factors", "negated"],
+)
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "ReduceSum <keepdims = 1> (h, axes)",
+        "ReduceSum <keepdims = 0> (h, axes)",
+        *(f"Reduce{name} <axes = [1]> (h)" for name in ("Mean", "Max", "Min", "L1", "L2")),
+    ],
+)
+def test_a_reduction_of_dequantised_values_is_onnxruntimes(
+    reduction: str, body: str, shape: str
+) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[{shape}] i) => (float y) {{
+      q = QuantizeLinear (i, s, z) d = DequantizeLinear (q, s, z) {body} y = {reduction} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    scale, zero = np.float32(0.05), np.int8(6)
+    values = {
+        "s": scale,
+        "z": zero,
+        "factors": RANDOM.integers(20, 127, (1, 32, 4)).astype(np.int8),
+        "axes": np.array([1]),
+    }
+    used = {name for node in model.graph.node for name in node.input}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in values.items()
+        if name in used
+    )
+    data = model.SerializeToString()
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    options.log_severity_level = 3
+    session = ort.InferenceSession(data, options, providers=[OPENVINO])
+    assert session.explain().node_counts().keys() == {OPENVINO}
+    steps = RANDOM.integers(-100, 100, (1, 32, 4))
+    feed = {"i": (steps * scale).astype(np.float32)}
+    peer = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    (right,) = peer.run(None, feed)
+    # A sum may have elements that lie between two steps and are rounded to the other one.
+    np.testing.assert_allclose(session.run(None, feed)[0], right, rtol=1e-4, atol=0.3)
