@@ -68,7 +68,7 @@ def find_picked_axes(node: Node, graph: Graph) -> range | None:
     data, indices = (shape_of(graph, name) for name in node.inputs)
     skipped = read_numbers(node, "batch_dims")
     first = skipped[0] if skipped else 0
-    if data is None or not indices or not isinstance(indices[-1], int):
+    if data is None or not indices or not isinstance(indices[-1], int) or indices[-1] < 1:
         return None
     return range(first, first + indices[-1]) if first + indices[-1] <= len(data) else None
 

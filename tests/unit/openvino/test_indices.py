@@ -182,6 +182,13 @@ def test_the_ends_of_a_long_axis_are_openvino_s() -> None:
         assert set(made.explain().node_counts()) == {OPENVINO}
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_tuples_of_nothing_are_not_openvino_s(*, constant: bool) -> None:
+    indices = np.zeros((2, 0), np.int64)
+    with session("GatherND", indices, constant=constant) as made:
+        assert made.explain().node_counts() == {CPU: 1}
+
+
 def test_a_declared_shape_of_a_mask_is_not_relied_on() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[n] x, int64[1] s, float[2] w) => (float[r] z) <bool[2] k, float[2] t> {
