@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import onnx
 import onnx.parser
 import onnxruntime
 import pytest
@@ -62,6 +65,15 @@ def test_a_normalisation_of_dequantised_values_is_onnxruntimes(body: str, end: s
         "epsilon": np.float32(1e-5),
         "weights": RANDOM.integers(-60, 61, (16, 8)).astype(np.int8),
     }
+    (normalised, product), expected = run_both(model, values, {"ids": np.array([1, 5, 2])})
+    np.testing.assert_allclose(normalised, expected[0], atol=1e-4)
+    np.testing.assert_allclose(product, expected[1], atol=0.05)  # a step of one factor is 0.02
+
+
+def run_both(
+    model: onnx.ModelProto, values: dict[str, Any], feed: dict[str, np.ndarray]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs of OpenVINO, and of onnxruntime, once the model has what it reads of `values`."""
     used = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(value), name)
@@ -71,15 +83,11 @@ def test_a_normalisation_of_dequantised_values_is_onnxruntimes(body: str, end: s
     data = model.SerializeToString()
     options = ort.SessionOptions()
     options.add_session_config_entry("session.placement", "all")
+    options.log_severity_level = 3
     session = ort.InferenceSession(data, options, providers=[OPENVINO])
     assert session.explain().node_counts().keys() == {OPENVINO}
-    feed = {"ids": np.array([1, 5, 2])}
-    expected = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(
-        None, feed
-    )
-    normalised, product = session.run(None, feed)
-    np.testing.assert_allclose(normalised, expected[0], atol=1e-4)
-    np.testing.assert_allclose(product, expected[1], atol=0.05)  # a step of one factor is 0.02
+    peer = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return session.run(None, feed), peer.run(None, feed)
 
 
 FACTORS = "f = DequantizeLinear (factors, s, z) x = Mul (d, f)"
@@ -115,21 +123,8 @@ def test_a_reduction_of_dequantised_values_is_onnxruntimes(
         "factors": RANDOM.integers(20, 127, (1, 32, 4)).astype(np.int8),
         "axes": np.array([1]),
     }
-    used = {name for node in model.graph.node for name in node.input}
-    model.graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name)
-        for name, value in values.items()
-        if name in used
-    )
-    data = model.SerializeToString()
-    options = ort.SessionOptions()
-    options.add_session_config_entry("session.placement", "all")
-    options.log_severity_level = 3
-    session = ort.InferenceSession(data, options, providers=[OPENVINO])
-    assert session.explain().node_counts().keys() == {OPENVINO}
     steps = RANDOM.integers(-100, 100, (1, 32, 4))
     feed = {"i": (steps * scale).astype(np.float32)}
-    peer = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    (right,) = peer.run(None, feed)
+    (result,), (right,) = run_both(model, values, feed)
     # A sum may have elements that lie between two steps and are rounded to the other one.
-    np.testing.assert_allclose(session.run(None, feed)[0], right, rtol=1e-4, atol=0.3)
+    np.testing.assert_allclose(result, right, rtol=1e-4, atol=0.3)
