@@ -22,6 +22,8 @@ from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.compile.node_writer import NodeWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
@@ -53,11 +55,12 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
         for node in definition.nodes
         if node.op_type == DIFFERENCE and means.get(node.inputs[1]) == node.inputs[0]
     }
+    makers = {name: node for node in definition.nodes for name in node.outputs}
     writer = NodeWriter(definition, "normalised")
     kept: dict[str, str] = {}
     for node in definition.nodes:
         inputs = list(node.inputs)
-        for place in _places(node, centred, graph):
+        for place in _places(node, centred, graph, makers):
             name = inputs[place]
             if name not in kept and (lowest := LOWEST.get(element_type(graph, name))):
                 constant = writer.constant(element_type(graph, name), (), lowest)
@@ -67,33 +70,32 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
     return writer.finish(definition) if kept else definition
 
 
-def _places(node: Node, centred: set[str], graph: Graph) -> range:
+def _places(node: Node, centred: set[str], graph: Graph, makers: Mapping[str, Node]) -> range:
     """Of the inputs that are normalised, or reduced."""
     if node.op_type in (MEAN, DIFFERENCE) and node.inputs[0] in centred:
         return range(1)
     if node.op_type.startswith(REDUCTIONS):
-        return range(int(_may_be_integers(node.inputs[0], graph)))
+        return range(int(_may_be_integers(node.inputs[0], graph, makers)))
     return range(NORMALISED.get(node.op_type, 0))
 
 
-def _may_be_integers(name: str, graph: Graph) -> bool:
+def _may_be_integers(name: str, graph: Graph, makers: Mapping[str, Node]) -> bool:
     """Whether a value is dequantised, or computed of one that is and of constants."""
-    while (index := graph.producer(name)) is not None:
-        node = graph.nodes[index]
+    while name in makers:
+        node = makers[name]
         if node.op_type == DEQUANTIZE:
             return True
-        varying = [one for one in node.inputs if one and not _is_constant(one, graph)]
+        varying = [one for one in node.inputs if one and not _is_constant(one, graph, makers)]
         if len(set(varying)) != 1:
             return False
         name = varying[0]
     return False
 
 
-def _is_constant(name: str, graph: Graph) -> bool:
+def _is_constant(name: str, graph: Graph, makers: Mapping[str, Node]) -> bool:
     """Whether a value is a constant, or dequantised from one."""
-    index = graph.producer(name)
-    if index is not None and graph.nodes[index].op_type == DEQUANTIZE:
-        name = graph.nodes[index].inputs[0]
+    if name in makers and makers[name].op_type == DEQUANTIZE:
+        name = makers[name].inputs[0]
     return graph.constant(name) is not None
 
 

@@ -18,10 +18,14 @@ from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.support.node_facts import element_type_of, shape_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
 
 ATTENTION, PRODUCT, SOFTMAX = "Attention", "MatMul", "Softmax"
+RESHAPING = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators whose other inputs are no operands of the scores."""
 SUMMANDS = {
     DataType.FLOAT: struct.pack("<f", 2.0**-126),
     DataType.FLOAT16: struct.pack("<e", 2.0**-14),
@@ -30,12 +34,20 @@ SUMMANDS = {
 
 
 def add_to_scores(definition: GraphDef, graph: Graph) -> GraphDef:
-    """`definition` with something added to such scores; `graph` is the same with its types."""
+    """`definition` with something added to such scores.
+
+    Args:
+        definition: To be rewritten; products may be what other rewritings made.
+        graph: The same, or before other nodes of it were rewritten; knows the types.
+    """
     writer = NodeWriter(definition, "scores")
+    makers = {name: node for node in definition.nodes for name in node.outputs}
     changed = False
     for node in definition.nodes:
         kind = DataType(element_type_of(graph, node.inputs[0]) or 0) if node.inputs else None
-        if kind not in SUMMANDS or not (_is_unmasked(node, graph) or _is_free(node, graph)):
+        if kind not in SUMMANDS or not (
+            _is_unmasked(node, graph) or _is_free(node, graph, definition, makers)
+        ):
             writer.nodes.append(node)
             continue
         changed = True
@@ -57,26 +69,27 @@ def _is_unmasked(node: Node, graph: Graph) -> bool:
     return not all(shape and isinstance(shape[-2], int) for shape in shapes)
 
 
-def _is_free(node: Node, graph: Graph) -> bool:
+def _is_free(node: Node, graph: Graph, definition: GraphDef, makers: Mapping[str, Node]) -> bool:
     """Whether a Softmax is of scores without a mask, for a number of keys that is free."""
     shape = shape_of(graph, node.inputs[0])
     if not _is_of(node, SOFTMAX) or (shape and isinstance(shape[-1], int)):
         return False
     name = node.inputs[0]
-    while (index := graph.producer(name)) is not None:
-        made = graph.nodes[index]
+    while name in makers:
+        made = makers[name]
         if _is_of(made, PRODUCT):
             return True
-        varying = [one for one in made.inputs if _varies(one, graph)]
+        changing = made.inputs[:1] if made.op_type in RESHAPING else made.inputs
+        varying = [one for one in changing if _varies(one, graph, definition)]
         if len(varying) != 1:
             return False
         name = varying[0]
     return False
 
 
-def _varies(name: str, graph: Graph) -> bool:
+def _varies(name: str, graph: Graph, definition: GraphDef) -> bool:
     """Whether an operand is neither a number nor left out."""
-    constant = graph.constant(name)
+    constant = graph.constant(name) or definition.initializers.get(name)
     return bool(name) and (constant is None or prod(constant.dims) != 1)
 
 

@@ -47,6 +47,16 @@ def test_halves_after_a_single_key() -> None:
     check(text, 4, 16, (1, 5, 1), np.float16)
 
 
+@pytest.mark.parametrize("scale", ["c = Identity(s)", f"{FACTOR} c = Mul(s, f)"])
+def test_scores_by_einsum_after_a_single_key(scale: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[b, 4, i, 16] q, float[b, 4, j, 16] k, float[b, 4, j, 16] v) =>
+      (float[b, 4, i, 16] y) {{
+      s = Einsum <equation = "bhid,bhjd->bhij"> (q, k) {scale} a = Softmax <axis = -1> (c)
+      y = Einsum <equation = "bhij,bhjd->bhid"> (a, v) }}"""
+    check(text, 4, 16, (1, 5, 1))
+
+
 @pytest.mark.parametrize(
     "attributes", ["", "<scale = 0.3>", "<softcap = 2.0>", "<is_causal = 1>"], ids=str
 )
