@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import openvino
 
 REDUCTIONS = frozenset(
@@ -35,30 +37,35 @@ def keep_apart(model: openvino.Model) -> None:
 
 def _is_affected(node: openvino.Node) -> bool:
     rank = node.get_input_partial_shape(0).rank
-    return bool(rank.is_static and rank.get_length() == RANK) and _meets_channels(
-        node, LONGEST_CHAIN
-    )
+    return bool(rank.is_static and rank.get_length() == RANK) and _meets_channels(node)
 
 
-def _meets_channels(node: openvino.Node, depth: int) -> bool:
+def _meets_channels(node: openvino.Node) -> bool:
     """Whether the node's result meets a constant of more than one element.
 
-    Operators in between count if all their other inputs are constant.
+    Operators in between count if all their inputs are constants or come from the node, as those of
+    Swish do, which reads a value and its Sigmoid.
     """
-    if not depth:
-        return True
-    for target in node.output(0).get_target_inputs():
-        consumer = target.get_node()
-        if consumer.get_type_name() == "Result":
-            continue
-        others = [value for value in consumer.input_values() if value.get_node() != node]
-        if not all(_is_constant(value.get_node(), LONGEST_CHAIN) for value in others):
-            continue
-        if any(_may_have_many_elements(value) for value in others):
-            return True
-        if _meets_channels(consumer, depth - 1):
-            return True
-    return False
+    reached = {node.get_name(): node}
+    for _ in range(LONGEST_CHAIN):
+        before = len(reached)
+        for consumer in _list_consumers(reached.values()):
+            if consumer.get_name() in reached or consumer.get_type_name() == "Result":
+                continue
+            others = [v for v in consumer.input_values() if v.get_node().get_name() not in reached]
+            if not all(_is_constant(value.get_node(), LONGEST_CHAIN) for value in others):
+                continue
+            if any(_may_have_many_elements(value) for value in others):
+                return True
+            reached[consumer.get_name()] = consumer
+        if len(reached) == before:
+            return False
+    return True
+
+
+def _list_consumers(nodes: Iterable[openvino.Node]) -> list[openvino.Node]:
+    outputs = [output for node in nodes for output in node.outputs()]
+    return [target.get_node() for output in outputs for target in output.get_target_inputs()]
 
 
 def _is_constant(node: openvino.Node, depth: int) -> bool:

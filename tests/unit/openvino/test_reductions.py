@@ -92,6 +92,21 @@ def test_so_they_are_after_other_operators(batch: str | int) -> None:
 
 
 @pytest.mark.parametrize("batch", [FREE, FIXED])
+def test_so_they_are_after_an_operator_of_two_that_read_the_reduction(batch: str | int) -> None:
+    """Swish, which OpenVINO makes of both."""
+    expected, found = run_both(
+        [
+            helper.make_node("ReduceMean", ["x", "last"], ["r"], keepdims=0),
+            helper.make_node("Sigmoid", ["r"], ["s"]),
+            helper.make_node("Mul", ["r", "s"], ["w"]),
+            helper.make_node("Mul", ["w", "row"], ["y"]),
+        ],
+        batch,
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [FREE, FIXED])
 def test_so_they_are_after_a_global_pool(batch: str | int) -> None:
     expected, found = run_both(
         [
