@@ -182,6 +182,9 @@ def _check_prelu(node: NodeFacts) -> str:
     is_vector = slopes is None or (len(slopes) == 1 and slopes[0] != 1)
     if is_vector and (shape is None or len(shape) > 2):
         return "a vector of slopes is applied along the channels, not the last axis"
+    pairs = zip(reversed(shape or ()), reversed(slopes or ()), strict=False)
+    if any(size == 1 and slope != 1 for size, slope in pairs):
+        return "slopes would have to broadcast the values"
     count = prod(size for size in slopes or () if isinstance(size, int))
     last = shape[-1] if shape else None
     if count > 1 and slopes and slopes[-1] == 1 and (last == count or not isinstance(last, int)):

@@ -43,6 +43,11 @@ CASES = {
         " -2.0, 4.0}, float k = {0.5}> { t = MatMul (x, w) u = Mul (t, k) y = PRelu (u, s) }",
         (2, 3, 4, 1),
     ),
+    "slopes that are more than the values": (
+        "PRelu",
+        "g (float[2, 1, 3] x) => (y) <float[2, 1] s = {0.5, -2.0}> { y = PRelu (x, s) }",
+        (2, 1, 3),
+    ),
     "one column of one channel": (
         "Conv",
         "g (float[1, 1, 9, 5] x) => (y) <float[4, 1, 1, 5] w = {1.0, -2.0, 0.5, 3.0, 1.0, 2.0, 1.0,"
