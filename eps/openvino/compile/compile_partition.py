@@ -89,7 +89,13 @@ def _compile(
 ) -> CompiledPartition:
     graph, name = fused.graph, fused.name
     in_bytes = _multiplies_in_bytes(core, options, graph)
-    rewritten = rewrite_partition(graph, ieee=options.ieee, kind=options.kind, in_bytes=in_bytes)
+    rewritten = rewrite_partition(
+        graph,
+        ieee=options.ieee,
+        kind=options.kind,
+        in_bytes=in_bytes,
+        in_floats=_convolves_in_floats(core, options, graph),
+    )
     with read_model(core, graph, rewritten) as model:
         _fix_model(model, graph, options, known)
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
@@ -179,6 +185,15 @@ def _multiplies_in_bytes(core: openvino.Core, options: OpenVINOOptions, graph: G
     from eps.openvino.compile.quantised_forms import write_out_graph  # noqa: PLC0415 - lazy: rare
 
     return multiplies_in_bytes(core, options, write_out_graph(graph))
+
+
+def _convolves_in_floats(core: openvino.Core, options: OpenVINOOptions, graph: Graph) -> bool:
+    """Whether 8-bit convolutions of the partition may be wrong on this CPU."""
+    if not options.has_cpu or not _is_quantised(graph):
+        return False
+    from eps.openvino.compile.byte_convolutions import has_such, is_wrong_here  # noqa: PLC0415 - lazy: rare
+
+    return has_such(graph) and is_wrong_here(core)
 
 
 def _fix_model(

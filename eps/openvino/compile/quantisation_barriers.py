@@ -7,9 +7,11 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   it, too; a negative factor turns the clipping round.
 - A Clip between the two is lost. What the convolution's scales by filter become is such a factor.
   Where a convolution or matrix product is right before them, the kernel of that computes them.
-- An AveragePool of what was quantised is rounded to those steps where a sum reads it, with nothing
-  or operators such as Relu and Transpose between them. Padding that it counts is 0 before the zero
-  point is subtracted, not after it.
+- An AveragePool of what was quantised is rounded to those steps where a sum reads it, or where it
+  is quantised behind an activation; nothing, or operators such as Relu and Transpose, are between
+  them. Padding that it counts is 0 before the zero point is subtracted, not after it.
+- ReduceMax, ReduceMin and GlobalMaxPool that are quantised, also behind an activation, compare with
+  what the bytes of their result were before, and give the largest or smallest step of few.
 - A MaxPool of a product goes before the scales by column, which it takes the largest of.
 - A sum of what a Conv computed and a QuantizeLinear rounded is part of the convolution's kernel,
   which does not round between the two where the sum is quantised. Clips and arithmetic with
@@ -21,7 +23,8 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   int8 inputs of the model are joined, numbers are wrong.
 
 A maximum with the lowest float changes no number, and nothing is moved past it. Behind a Concat its
-inputs are still joined as integers, and the maximum is part of the next kernel.
+inputs are still joined as integers, and the maximum is part of the next kernel. Behind a ReduceMax
+it keeps the quantisation out of that kernel.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ CLIPS = ("Clip", "Max", "Min")
 POOLING = ("Pool", "Reduce", "Resize", "Softmax")
 """Parts of names of operators that end the search for a Concat, since the fault ends at them."""
 JOIN = "Concat"
+EXTREMES = ("ReduceMax", "ReduceMin", "GlobalMaxPool")
 POOL, PAD = "AveragePool", "Pad"
 LOWEST = {
     DataType.FLOAT: struct.pack("<f", -3.4028234663852886e38),
@@ -75,7 +79,7 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
     fragile = chains.find_fragile() | chains.find_pools() | chains.find_pads()
     fragile |= chains.find_shifted_weights() | chains.find_pooled_columns()
     places = chains.find_rounded_terms() | dict.fromkeys(fragile, (0,))
-    joins = chains.find_joins()
+    joins = chains.find_joins() | chains.find_extremes()
     if not places and not joins:
         return definition
     writer = NodeWriter(definition, "barrier")
@@ -94,8 +98,8 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
             continue
         lowest = writer.constant(element, (), data)
         if is_join:
-            joined = writer.add(JOIN, *node.inputs, output="", **node.attributes)
-            writer.add("Max", joined, lowest, output=node.outputs[0])
+            made = writer.add(node.op_type, *node.inputs, output="", **node.attributes)
+            writer.add("Max", made, lowest, output=node.outputs[0])
             continue
         inputs = list(node.inputs)
         for place in places[id(node)]:
@@ -147,8 +151,12 @@ class _Chains:
                 joins |= {id(other) for other in before if other.op_type == JOIN}
         return joins
 
+    def find_extremes(self) -> set[int]:
+        """The `id` of each maximum or minimum of all along some axes."""
+        return {id(node) for node in self._nodes if node.op_type in EXTREMES and not node.domain}
+
     def find_pools(self) -> set[int]:
-        """The `id` of each AveragePool of what was quantised, before a sum or counting padding."""
+        """The `id` of each AveragePool of what was quantised and that would be rounded."""
         pools = {
             id(node): node
             for node in self._nodes
@@ -158,10 +166,22 @@ class _Chains:
             return set()
         fragile = {key for key, node in pools.items() if _counts_padding(node)}
         for node in self._nodes:
-            if node.op_type in (*SUMS, "MatMulNBits"):
-                before = self._walk_back(node.inputs, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE))
-                fragile |= pools.keys() & {id(each) for each in before}
+            names = self._find_rounding(node)
+            before = self._walk_back(names, _is_one_of(*SUMS, QUANTIZE, DEQUANTIZE))
+            fragile |= pools.keys() & {id(each) for each in before}
         return fragile
+
+    def _find_rounding(self, node: Node) -> Sequence[str]:
+        """Values that a node reads and before which a pool of integers would be rounded.
+
+        A pool that is quantised at once is not: its kernel does both.
+        """
+        if node.op_type in (*SUMS, "MatMulNBits"):
+            return node.inputs
+        if node.op_type == QUANTIZE:
+            maker = self._makers.get(node.inputs[0])
+            return node.inputs[:1] if maker is not None and maker.op_type != POOL else ()
+        return ()
 
     def _was_quantised(self, node: Node) -> bool:
         """Whether its first input is computed from quantised values without a sum."""

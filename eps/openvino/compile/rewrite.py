@@ -26,7 +26,8 @@ QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 HARD_SIGMOID = "HardSigmoid"
 SPACE_TO_DEPTH = "SpaceToDepth"
 ACTIVATIONS = ("Erf", "Gelu", "Relu", "Tanh")
-PRODUCTS = ("Gemm", "MatMul")
+PRODUCT = "MatMul"
+PRODUCTS = ("Gemm", PRODUCT)
 POOLS = ("AveragePool", "MaxPool")
 INTEGER_SUMS = ("ConvInteger", "MatMulInteger")
 REDUCTIONS = "Reduce"
@@ -54,7 +55,12 @@ class Rewritten:
 
 
 def rewrite_partition(
-    graph: Graph, *, ieee: bool = False, kind: str = "", in_bytes: bool = False
+    graph: Graph,
+    *,
+    ieee: bool = False,
+    kind: str = "",
+    in_bytes: bool = False,
+    in_floats: bool = False,
 ) -> Rewritten:
     """Write out what OpenVINO does not compute as ONNX has it; with `ieee` NaN and infinities stay.
 
@@ -66,6 +72,7 @@ def rewrite_partition(
         ieee: Whether the provider option `ieee_semantics` is set.
         kind: Of device, such as "CPU"; empty for what is only converted.
         in_bytes: Whether the device's 8-bit kernels may compute products of integers.
+        in_floats: Whether they are wrong for some convolutions, which stay in float32.
     """
     definition, quotients = graph.definition, frozenset[str]()
     notes: list[str] = []
@@ -99,16 +106,17 @@ def rewrite_partition(
         definition, lines = _rewrite_gates(kind, definition, graph)
         notes += lines
     if kind != "NPU":
-        definition, exact, lines = _prepare_steps(definition, graph)
+        definition, exact, lines = _prepare_steps(definition, graph, in_floats=in_floats)
         quotients |= exact
         notes += lines
-    definition, lines = _rewrite_for(kind, definition, graph, in_bytes=in_bytes, ieee=ieee)
+    definition, more = _rewrite_for(kind, definition, graph, in_bytes=in_bytes, ieee=ieee)
+    notes += more
     if kind != "NPU" and any(node.op_type == QUANTIZE for node in definition.nodes):
         from eps.openvino.compile.mask_barriers import keep_summands  # noqa: PLC0415 - lazy: rare
 
         definition = keep_summands(definition, graph)
     definition, more = _correct(definition, graph)
-    return Rewritten(definition, quotients, (*notes, *lines, *more))
+    return Rewritten(definition, quotients, (*notes, *more))
 
 
 def _write_out_decoder(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:
@@ -162,7 +170,7 @@ def _rewrite_gates(kind: str, definition: GraphDef, graph: Graph) -> tuple[Graph
 
 
 def _prepare_steps(
-    definition: GraphDef, graph: Graph
+    definition: GraphDef, graph: Graph, *, in_floats: bool
 ) -> tuple[GraphDef, frozenset[str], list[str]]:
     """Without needless quantisations, and with a guard against wrong numbers.
 
@@ -189,8 +197,13 @@ def _prepare_steps(
         definition = add_barriers(kept, graph)
     if any(node.op_type == DEQUANTIZE for node in definition.nodes):
         from eps.openvino.compile.normalisation_barriers import keep_epsilons  # noqa: PLC0415 - lazy: rare
+        from eps.openvino.compile.step_barriers import keep_numbers  # noqa: PLC0415 - lazy: rare
 
-        definition = keep_epsilons(definition, graph)
+        definition = keep_numbers(keep_epsilons(definition, graph), graph)
+    if in_floats:
+        from eps.openvino.compile.byte_convolutions import keep_floats  # noqa: PLC0415 - lazy: rare
+
+        definition = keep_floats(definition, graph)
     return definition, quotients, notes
 
 
@@ -251,10 +264,8 @@ def _rewrite_for(
     if kind == "CPU" and not ieee:
         definition, lines = _open_products(definition, graph)
         notes += lines
-    if kind == "CPU" and any(node.op_type in WITH_SCORES for node in graph.nodes):
-        from eps.openvino.compile.unmasked_attention import add_to_scores  # noqa: PLC0415 - lazy: rare
-
-        definition = add_to_scores(definition, graph)
+    if kind == "CPU":
+        definition = _keep_from_products(definition, graph)
     if kind == "CPU" and any(node.op_type == POWER for node in graph.nodes):
         from eps.openvino.compile.flat_powers import flatten_powers  # noqa: PLC0415 - lazy: rare
 
@@ -311,6 +322,19 @@ def _open_products(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[s
         definition, lines = fold_scales(definition, graph)
         notes += lines
     return definition, notes
+
+
+def _keep_from_products(definition: GraphDef, graph: Graph) -> GraphDef:
+    """Without what OpenVINO would compute wrong in the kernel of a product, or of two."""
+    if any(PRODUCT in node.op_type for node in definition.nodes):
+        from eps.openvino.compile.column_barriers import keep_channels  # noqa: PLC0415 - lazy: rare
+
+        definition = keep_channels(definition, graph)
+    if any(node.op_type in WITH_SCORES for node in graph.nodes):
+        from eps.openvino.compile.unmasked_attention import add_to_scores  # noqa: PLC0415 - lazy: rare
+
+        definition = add_to_scores(definition, graph)
+    return definition
 
 
 def _rewrite_copies(definition: GraphDef, graph: Graph) -> tuple[GraphDef, list[str]]:

@@ -3,9 +3,10 @@
 OpenVINO 2026.4.1 has QLinearConv and QLinearMatMul itself, but applies scales by filter to the
 channels of the input, and converts no scales by column; it lacks com.microsoft's QGemm. As
 DequantizeLinear, Conv, MatMul or Gemm, and QuantizeLinear they are right, to one step where a
-result is close to the middle between two. Below opset 13 DequantizeLinear has no axis, and weights
-with scales along one are cast, shifted and scaled instead. tests/unit/openvino compares each with
-onnxruntime.
+result is close to the middle between two. A QLinearConv that may be wrong with AMX (windows.py) is
+written out, too, so that compile/byte_convolutions.py finds it. Below opset 13 DequantizeLinear has
+no axis, and weights with scales along one are cast, shifted and scaled instead. tests/unit/openvino
+compares each with onnxruntime.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.node_facts import shape_of
-from eps.openvino.support.windows import may_read_padding_alone
+from eps.openvino.support.windows import is_wrong_with_amx, may_read_padding_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,8 @@ def is_quantised_product(graph: Graph, node: Node) -> bool:
     product = PRODUCTS.get(node.op_type)
     if product is None or node.domain != product.domain:
         return False
-    if node.domain:
+    b = node.inputs[3]
+    if node.domain or (product.operator == "Conv" and is_wrong_with_amx(node, shape_of(graph, b))):
         return True
     scales = (1, 4) if node.op_type == "QLinearMatMul" else (4,)
     return any(shape_of(graph, node.inputs[place]) != () for place in scales)

@@ -13,8 +13,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctx_formats.onnx_model import DataType
 from eps.openvino.support.node_facts import element_type_of, shape_of
+from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +36,8 @@ RANGES: Mapping[int, tuple[float, float]] = {
 WIDE = (DataType.INT16, DataType.UINT16)
 CHANNEL = 1
 """The axis whose scales OpenVINO applies as they are meant, if its size is known."""
+SMALLEST, LARGEST = 2.0**-126, 5e33
+"""Scales that OpenVINO can compute with."""
 
 
 def is_written_out(node: Node, graph: Graph) -> bool:
@@ -42,13 +47,24 @@ def is_written_out(node: Node, graph: Graph) -> bool:
     kind = find_step_type(node, graph)
     if kind in WIDE:
         return True
-    if kind not in RANGES or not _has_axis(node, graph):
+    if kind not in RANGES:
+        return False
+    if _bounds_of_scale(node, graph)[1] > LARGEST:
+        return True
+    if not _has_axis(node, graph):
         return False
     shape = shape_of(graph, node.inputs[0])
     if not shape:
         return True
     axis = find_axis(node) % len(shape)
     return axis != CHANNEL or not isinstance(shape[axis], int)
+
+
+def _bounds_of_scale(node: Node, graph: Graph) -> tuple[float, float]:
+    """The smallest and the largest of the scales; of what is computed 1."""
+    scale = graph.constant(node.inputs[1])
+    sizes = to_numpy(scale).astype(np.float64) if scale is not None else np.ones(1)
+    return float(sizes.min(initial=1)), float(sizes.max(initial=1))
 
 
 def _has_axis(node: Node, graph: Graph) -> bool:
@@ -77,4 +93,6 @@ def written_steps_problem(facts: NodeFacts) -> str:
     node, graph = facts.node, facts.graph
     if is_written_out(node, graph) and _has_axis(node, graph) and facts.shape(0) is None:
         return "its scales along an axis of a value of unknown rank are applied to others"
+    if node.op_type == OPERATOR and _bounds_of_scale(node, graph)[0] < SMALLEST:
+        return "its zero point is lost with a scale below the smallest normal number"
     return ""

@@ -59,11 +59,12 @@ def activation(graph: QuantisedGraph, value: Exact) -> Exact | None:
     op_type = graph.pick("Relu", "Relu", "Clip", "LeakyRelu", "Neg", "Abs", "PRelu", "Max")
     match op_type:
         case "Clip":
-            low, high = sorted(graph.integer(-9, 9) * value.step * 4 for _ in range(2))
-            if graph.chance(0.5):
+            part = graph.pick(1, 1, 2)  # the bounds may be in the middle between two steps
+            low, high = sorted(graph.integer(-18, 18) * value.step * 2 / part for _ in range(2))
+            if graph.chance(0.3):
                 low, high = 0.0, 2.0 ** round(np.log2(2 * value.typical))
             return graph.exact(op_type, value, graph.constant(low), graph.constant(high),
-                               like=value)  # fmt: skip
+                               like=value, step=value.step / part)  # fmt: skip
         case "LeakyRelu":
             return graph.exact(op_type, value, like=value, alpha=0.25, step=value.step / 4)
         case "PRelu":
@@ -104,6 +105,27 @@ def rounding_activation(graph: QuantisedGraph, value: Exact) -> None:
     after = graph.quantise(result, graph.pick("uint8", "int8"))
     graph.round_result(name, after.scale)
     graph.dequantise(after)
+
+
+@on_floats()
+def extreme(graph: QuantisedGraph, value: Exact) -> None:
+    """The largest or smallest along some axes; half the time quantised, behind an activation."""
+    op_type = graph.pick("ReduceMax", "ReduceMin", "GlobalMaxPool")
+    axes = sorted(graph.pick((-1,), (1,), (1, 2), tuple(range(2, value.rank))))
+    attributes, inputs = {}, []
+    if op_type == "GlobalMaxPool":
+        axes = list(range(2, value.rank))
+    elif graph.opset >= 18:
+        inputs = [graph.integers(*axes)]
+    else:
+        attributes = {"axes": axes}
+    if not axes or max(axes) >= value.rank or (op_type == "GlobalMaxPool" and value.rank < 3):
+        return
+    gone = {axis % value.rank for axis in axes}
+    shape = [1 if axis in gone else size for axis, size in enumerate(value.shape)]
+    made = graph.exact(op_type, value, *inputs, like=value, shape=shape, **attributes)
+    if made is not None and graph.chance(0.5):
+        quantise(graph, made)
 
 
 @on_floats(3)

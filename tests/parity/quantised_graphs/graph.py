@@ -27,6 +27,8 @@ OPSETS = (13, 17, 19, 21, 22, 23)
 WIDE_TYPES = 21
 """Opset from which on QuantizeLinear has int16, int4 and blocks."""
 LARGEST_MULTIPLE = 2**24
+UNITS = (1.0, 1.0, 1.0, 2.0**-20, 2.0**-40)
+"""What the numbers of a graph are multiples of: scales may be far from 1."""
 """float32 holds each multiple of a step up to here."""
 LARGEST = 12_000
 """Elements of a value."""
@@ -125,6 +127,7 @@ class QuantisedGraph(RandomGraph):
         super().__init__(random, count())
         self.even_zeros = even_zeros
         self.opset = self.pick(*OPSETS)
+        self.unit = self.pick(*UNITS)
         self.pool: list[Operand] = []
         self.leaves: list[str] = []
         self.rounded: list[tuple[str, float]] = []
@@ -287,12 +290,13 @@ def _draw(graph: QuantisedGraph) -> tuple[QuantisedGraph, onnx.ModelProto, dict[
         dtype = graph.pick("float32", "float32", "uint8", "int8")
         if dtype == "float32":
             steps = np.clip(np.rint(graph.random.standard_normal(shape) * 40), -160, 160)
-            feed[name] = (steps / 16).astype(np.float32)
-            graph.pool.append(Exact(name, shape, 1 / 16, 10, 2.5))
+            step = graph.unit / 16
+            feed[name] = (steps * step).astype(np.float32)
+            graph.pool.append(Exact(name, shape, step, 160 * step, 40 * step))
         else:
             low, high = RANGES[dtype]
             feed[name] = graph.random.integers(low, high + 1, shape).astype(dtype)
-            zero, scale = graph.zero_point(dtype)[0], graph.power(-6, 0)
+            zero, scale = graph.zero_point(dtype)[0], graph.power(-6, 0) * graph.unit
             names = graph.constant(np.float32(scale)), graph.constant(zero, dtype)
             graph.pool.append(Quantised(name, shape, dtype, scale, zero, *names, 70 * scale))
         declared = [

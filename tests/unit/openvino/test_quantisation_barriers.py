@@ -71,6 +71,13 @@ BODIES = {
     "parts that are rectified, quantised twice": (
         f"{SUM} i = Concat <axis = 1>(a, b) c = Relu(i) {TWICE} d = Mul(g, k)"
     ),
+    "a maximum of all": "d = GlobalMaxPool(x)",
+    "maxima along an axis": "d = ReduceMax <axes = [-1]>(x)",
+    "minima along axes, rectified": "c = ReduceMin <axes = [2, 3]>(x) d = LeakyRelu(c)",
+    "maxima of quantised values": f"{QUANTISED} d = ReduceMax <axes = [1]>(a)",
+    "averages of quantised values, rectified": (
+        f"{QUANTISED} c = AveragePool <kernel_shape = [3, 3]>(a) d = LeakyRelu <alpha = 0.3>(c)"
+    ),
     "parts quantised twice with nothing between": (
         f"{SUM} c = Concat <axis = 1>(a, a)"
         " e = QuantizeLinear(c, s0, z) d = DequantizeLinear(e, s0, z)"
