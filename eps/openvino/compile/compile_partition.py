@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
-_TRANSFORMATION = re.compile(r"\[\w+Transformation\]")
-"""How an error of a low precision transformation begins."""
+_TRANSFORMATION = re.compile(r"\[\w+Transformation\]|dnnl_postops_composer")
+"""Part of an error of a low precision transformation, or of a kernel that computes scales after it,
+of which there are as many as rows."""
 MAX_TRIES = 64
 INTEGER_PRODUCT = "MatMulInteger"
 QUANTIZED = ("QuantizeLinear", "QLinear", "QGemm")

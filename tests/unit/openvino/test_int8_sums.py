@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import ort_lite as ort
-from eps.openvino.compile.int8_sums import sums_saturate
+from eps.openvino.compile.int8_sums import MODE, sums_saturate
 from eps.openvino.sdk.binding import ov
 
 DEPTH, WIDTH = 64, 8
@@ -205,6 +205,28 @@ def test_factors_that_are_quantised_constants_compile(
     steps = np.abs(result - ReferenceEvaluator(model).run(None, feed)[0]) / 0.0205
     assert steps.max() < 2.5
     assert np.count_nonzero(steps > 0.5) <= 0.02 * steps.size
+
+
+def test_what_no_kernel_takes_is_compiled_without_8_bit_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Mamba, with a scale for each row behind a product: a kernel wants one for each column."""
+    original = ov.Core.compile_model
+
+    def compile_model(core: Any, model: Any, device: str, config: dict[str, object]) -> Any:
+        if config and MODE not in config:
+            raise RuntimeError(
+                "Check 'any_of(scale.size(), OC, 1U)' failed at"
+                " src/plugins/intel_cpu/src/dnnl_postops_composer.cpp:526"
+            )
+        return original(core, model, device, config)
+
+    monkeypatch.setattr(ov.Core, "compile_model", compile_model)
+    model, feed = quantised_model(BODIES["MatMul"], "uint8", 64)
+    result, notes = run(model, feed)
+    assert any("8-bit transformations fail: Check 'any_of" in note for note in notes), notes
+    (expected,) = ReferenceEvaluator(model).run(None, feed)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="groups load slowly under Wine")
