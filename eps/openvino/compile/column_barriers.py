@@ -8,13 +8,12 @@ infinity, which changes no number, keeps them apart. It stands second, or NaN wo
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.node_writer import NodeWriter
-from eps.openvino.support.node_facts import element_type_of, shape_of
+from eps.openvino.compile.normalisation_barriers import LOWEST, element_type
+from eps.openvino.support.node_facts import shape_of
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, GraphDef, Node
@@ -31,10 +30,6 @@ BETWEEN = (
     *("Squeeze", "Sum", "Swish", "Tanh", "Transpose", "Unsqueeze"),
 )
 """Operators that the product's kernel may compute, too, or that move no element."""
-LOWEST = {
-    DataType.FLOAT: struct.pack("<f", -float("inf")),
-    DataType.FLOAT16: struct.pack("<e", -float("inf")),
-}
 SMALLEST_RANK = 4
 
 
@@ -50,15 +45,15 @@ def keep_channels(definition: GraphDef, graph: Graph) -> GraphDef:
     changed = False
     for node in definition.nodes:
         place = chains.find_place(node)
-        name = node.inputs[place] if place is not None else ""
-        lowest = LOWEST.get(DataType(element_type_of(graph, name) or DataType.FLOAT))
-        if place is None or lowest is None:
+        if place is None:
             writer.nodes.append(node)
             continue
-        changed = True
         inputs = list(node.inputs)
-        constant = writer.constant(element_type_of(graph, name) or DataType.FLOAT, (), lowest)
-        inputs[place] = writer.add("Max", constant, name)
+        kind = element_type(graph, inputs[place])
+        if kind in LOWEST:
+            changed = True
+            lowest = writer.constant(kind, (), LOWEST[kind])
+            inputs[place] = writer.add("Max", lowest, inputs[place])
         writer.nodes.append(replace(node, inputs=tuple(inputs)))
     return writer.finish(definition) if changed else definition
 

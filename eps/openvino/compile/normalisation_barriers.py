@@ -64,7 +64,7 @@ def keep_epsilons(definition: GraphDef, graph: Graph) -> GraphDef:
             name = inputs[place]
             if name not in kept and (lowest := LOWEST.get(element_type(graph, name))):
                 constant = writer.constant(element_type(graph, name), (), lowest)
-                kept[name] = writer.add("Max", name, constant)
+                kept[name] = writer.add("Max", constant, name)  # the second may be NaN
             inputs[place] = kept.get(name, name)
         writer.nodes.append(replace(node, inputs=tuple(inputs)))
     return writer.finish(definition) if kept else definition

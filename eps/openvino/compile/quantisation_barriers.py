@@ -37,6 +37,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.node_writer import NodeWriter
+from eps.openvino.compile.normalisation_barriers import LOWEST as INFINITE
 from eps.openvino.compile.normalisation_barriers import element_type
 from ort_lite.ep import to_numpy
 
@@ -96,11 +97,12 @@ def add_barriers(definition: GraphDef, graph: Graph) -> GraphDef:
         if data is None:
             writer.nodes.append(node)
             continue
-        lowest = writer.constant(element, (), data)
         if is_join:
             made = writer.add(node.op_type, *node.inputs, output="", **node.attributes)
-            writer.add("Max", made, lowest, output=node.outputs[0])
+            least = writer.constant(element, (), INFINITE[element])
+            writer.add("Max", least, made, output=node.outputs[0])  # the second may be NaN
             continue
+        lowest = writer.constant(element, (), data)
         inputs = list(node.inputs)
         for place in places[id(node)]:
             name = inputs[place]

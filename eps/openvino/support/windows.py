@@ -75,6 +75,6 @@ def is_wrong_with_amx(node: Node, weights: Sequence[Dim] | None) -> bool:
     count = group.value if group is not None and isinstance(group.value, int) else 1
     if weights is None:
         return True
-    if count > 1:
+    if count > 1 and len(weights) > 2:
         return weights[1] != 1 or weights[0] != count
     return any(not isinstance(size, int) or size >= LONG for size in weights[2:])
