@@ -26,6 +26,7 @@ from ctx_formats.onnx_model import (
 )
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.compile.normalisation_barriers import LOWEST, element_type
+from eps.openvino.compile.walks import walk_back
 from eps.openvino.sdk.binding import BindingModel
 from eps.openvino.support.node_facts import shape_of
 from eps.openvino.support.windows import is_wrong_with_amx
@@ -103,17 +104,8 @@ def _is_concerned(node: Node, definition: GraphDef, graph: Graph, makers: dict[s
 
 def _is_quantised(name: str, makers: dict[str, Node]) -> bool:
     """Whether a value is dequantised, or made of one that is without sums of products."""
-    visited, todo = set[str](), [name]
-    while todo:
-        name = todo.pop()
-        maker = makers.get(name)
-        if maker is None or name in visited or maker.op_type in SUMS:
-            continue
-        if maker.op_type == DEQUANTIZE:
-            return True
-        visited.add(name)
-        todo.extend(filter(None, maker.inputs))
-    return False
+    before = walk_back(makers, (name,), lambda node: node.op_type in SUMS)
+    return any(node.op_type == DEQUANTIZE for node in before)
 
 
 def _trial_model() -> bytes:

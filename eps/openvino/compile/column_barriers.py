@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.compile.normalisation_barriers import LOWEST, element_type
+from eps.openvino.compile.walks import walk_back
 from eps.openvino.support.node_facts import shape_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ def keep_channels(definition: GraphDef, graph: Graph) -> GraphDef:
     return writer.finish(definition) if changed else definition
 
 
+def _is_apart(node: Node) -> bool:
+    """Whether a node is neither a product nor part of its kernel."""
+    return PRODUCT not in node.op_type and node.op_type not in BETWEEN
+
+
 class _Chains:
     """What stands between the products of a graph and its constants for channels."""
 
@@ -99,18 +105,8 @@ class _Chains:
 
     def _is_behind_product(self, name: str) -> bool:
         """Whether a value is a product, or made of one by what its kernel may compute, too."""
-        visited, todo = set[str](), [name]
-        while todo:
-            name = todo.pop()
-            maker = self._makers.get(name)
-            if maker is None or name in visited:
-                continue
-            visited.add(name)
-            if PRODUCT in maker.op_type:
-                return True
-            if maker.op_type in BETWEEN:
-                todo.extend(maker.inputs)
-        return False
+        before = walk_back(self._makers, (name,), _is_apart)
+        return any(PRODUCT in node.op_type for node in before)
 
     def _is_constant(self, name: str) -> bool:
         """Whether a value is a constant, or computed from constants alone."""

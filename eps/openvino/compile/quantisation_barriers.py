@@ -39,6 +39,7 @@ from ctx_formats.onnx_model import DataType
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.compile.normalisation_barriers import LOWEST as INFINITE
 from eps.openvino.compile.normalisation_barriers import element_type
+from eps.openvino.compile.walks import walk_back
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -259,15 +260,7 @@ class _Chains:
         return shifted
 
     def _walk_back(self, names: Sequence[str], stops: Callable[[Node], bool]) -> list[Node]:
-        """Nodes that values are computed from, without those where `stops`, and before them."""
-        nodes: dict[int, Node] = {}
-        todo = list(names)
-        while todo:
-            maker = self._makers.get(todo.pop())
-            if maker is not None and id(maker) not in nodes and not stops(maker):
-                nodes[id(maker)] = maker
-                todo.extend(filter(None, maker.inputs))
-        return list(nodes.values())
+        return walk_back(self._makers, names, stops)
 
     def _find_before(self, name: str) -> list[Node]:
         """Nodes that a value is computed from, without sums and pools, and those behind them."""

@@ -27,6 +27,7 @@ from eps.openvino.compile.normalisation_barriers import (
     LOWEST,
     element_type,
 )
+from eps.openvino.compile.walks import walk_back
 from eps.openvino.support.node_facts import element_type_of
 from eps.openvino.support.written_steps import RANGES
 from ort_lite.ep import to_numpy
@@ -101,19 +102,9 @@ class _Steps:
 
     def _find_dequantized(self, name: str) -> list[Node]:
         """DequantizeLinear nodes whose integers may be moved to where a value is read."""
-        sources: list[Node] = []
-        visited, todo = set[str](), [name]
-        while todo:
-            name = todo.pop()
-            maker = self._makers.get(name)
-            if maker is None or name in visited or maker.op_type in SUMS:
-                continue
-            visited.add(name)
-            if maker.op_type != DEQUANTIZE:
-                todo.extend(filter(None, maker.inputs))
-            elif maker.inputs[0] not in self._constants:
-                sources.append(maker)
-        return sources
+        before = walk_back(self._makers, (name,), lambda node: node.op_type in SUMS)
+        steps = (node for node in before if node.op_type == DEQUANTIZE)
+        return [node for node in steps if node.inputs[0] not in self._constants]
 
     def _is_cut(self, maker: Node, clip: Node) -> bool:
         """Whether a bound may lie between two steps: 0 does not, nor what all values are within."""
