@@ -17,7 +17,8 @@ Seen with the CPU plug-in of OpenVINO 2026.4.1, of which each is wrong by up to 
   which does not round between the two where the sum is quantised. Clips and arithmetic with
   constants may stand between.
 - A Pad of one batch to more is filled with 0 before the zero point is subtracted, not after it.
-- A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers.
+- A ConvTranspose by quantised weights of uint8, or with zero points, gives other numbers, and so
+  does one whose pads take away a whole window or more.
 - A Concat, a QuantizeLinear with a zero point, then Relu, Mul by a scalar or nothing at all, and
   another QuantizeLinear end the process with SIGSEGV in the transformation MoveFakeQuantize. If
   int8 inputs of the model are joined, numbers are wrong.
@@ -122,6 +123,15 @@ def _counts_padding(pool: Node) -> bool:
     counts, pads = pool.attributes.get("count_include_pad"), pool.attributes.get("pads")
     sizes = pads.value if pads is not None and isinstance(pads.value, tuple) else ()
     return counts is not None and bool(counts.value) and any(sizes)
+
+
+def _takes_windows_away(node: Node, window: Sequence[int]) -> bool:
+    """Whether a pad of a ConvTranspose may be as wide as its window along that axis."""
+    pads = node.attributes.get("pads")
+    if "output_shape" in node.attributes or pads is None or not isinstance(pads.value, tuple):
+        return "output_shape" in node.attributes
+    sides = zip(pads.value, (*window, *window), strict=False)
+    return any(isinstance(pad, int) and pad >= size for pad, size in sides)
 
 
 class _Chains:
@@ -244,7 +254,10 @@ class _Chains:
         return {key for key, maker in makers.items() if maker and maker.op_type in MATRICES}
 
     def find_shifted_weights(self) -> set[int]:
-        """The `id` of each ConvTranspose by quantised weights that are not int8 around 0."""
+        """The `id` of each ConvTranspose by quantised weights that are not int8 around 0.
+
+        And of each that is by quantised weights and whose pads are as wide as a window.
+        """
         shifted = set[int]()
         for node in self._nodes:
             if node.op_type != "ConvTranspose":
@@ -255,7 +268,8 @@ class _Chains:
             weights = self._constants.get(maker.inputs[0])
             zero = self._constants.get(maker.inputs[2]) if len(maker.inputs) > 2 else None
             has_zero = zero is not None and bool(to_numpy(zero).any())
-            if has_zero or weights is None or weights.data_type != DataType.INT8:
+            is_other = has_zero or weights is None or weights.data_type != DataType.INT8
+            if is_other or (weights and _takes_windows_away(node, weights.dims[2:])):
                 shifted.add(id(node))
         return shifted
 

@@ -254,6 +254,31 @@ def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], bo
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
 
 
+@pytest.mark.parametrize("batch", ["n", "1"])
+@pytest.mark.parametrize(
+    ("window", "pads"), [((1, 2), "1, 1, 1, 1"), ((7, 1), "0, 2, 0, 2"), ((1, 1), "0, 0, 0, 1")]
+)
+def test_pads_of_a_convtranspose_take_windows_away(
+    window: tuple[int, int], pads: str, batch: str
+) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[{batch}, 64, 20, 28] x) => (float[n, c, h, w] y)
+        <int8 z = {{0}}, float s = {{0.25}}, float ws = {{0.125}}, float big = {{8}}> {{
+          q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)
+          v = DequantizeLinear(kernel, ws) t = ConvTranspose <pads = [{pads}]>(d, v)
+          e = QuantizeLinear(t, big, z) y = DequantizeLinear(e, big, z)
+        }}"""
+    )
+    kernel = RANDOM.integers(-127, 128, (64, 16, *window)).astype(np.int8)
+    model.graph.initializer.append(numpy_helper.from_array(kernel, "kernel"))
+    feed = {"x": (RANDOM.integers(-120, 121, (1, 64, 20, 28)) / 4).astype(np.float32)}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    with ort.InferenceSession(model.SerializeToString(), providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+
 def test_quantised_factors_by_column_are_kept() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
