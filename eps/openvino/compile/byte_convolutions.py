@@ -2,41 +2,29 @@
 
 support/windows.py says which may be. A trial shows whether this CPU and this OpenVINO are concerned
 at all: one such convolution, whose sums are known. OpenVINO 2026.4.1 is, on CPUs with AMX; with
-AVX-512 VNNI and with AVX2 these convolutions are right. A maximum with the lowest float before one
+AVX-512 VNNI and with AVX2 these convolutions are right. A maximum with minus infinity before one
 keeps it a convolution of floats, among 8-bit kernels.
 """
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import (
-    DataType,
-    GraphDef,
-    Model,
-    Node,
-    Tensor,
-    TensorType,
-    ValueInfo,
-)
 from eps.openvino.compile.node_writer import NodeWriter
 from eps.openvino.compile.normalisation_barriers import LOWEST, element_type
+from eps.openvino.compile.trials import LARGEST, sum_products
 from eps.openvino.compile.walks import walk_back
-from eps.openvino.sdk.binding import BindingModel
 from eps.openvino.support.node_facts import shape_of
 from eps.openvino.support.windows import is_wrong_with_amx
 
 if TYPE_CHECKING:
     import openvino
 
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.ep import Graph
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 CONVOLUTIONS = {"Conv": 1, "QLinearConv": 3}
 """By operator the input with the filters."""
@@ -61,12 +49,10 @@ def has_such(graph: Graph) -> bool:
 def is_wrong_here(core: openvino.Core) -> bool:
     """Whether this CPU is concerned, by a trial that runs once in a process."""
     if not _is_wrong:
-        model = core.read_model(io.BytesIO(_trial_model()))
-        trial = BindingModel(core.compile_model(model, "CPU", {}))
-        request = trial.request()
-        request.input_view(0, *trial.inputs.all)[:] = 255
-        (result,) = request.infer()
-        _is_wrong.append(bool((result != 255 * CHANNELS * WINDOW).any()))
+        weights = np.ones((CHANNELS, CHANNELS, 1, WINDOW), np.int8)
+        read, made = ((1, CHANNELS, WINDOW, size) for size in (WIDTH, WIDTH - WINDOW + 1))
+        result = sum_products(core, "Conv", weights, read, made)
+        _is_wrong.append(bool((result != LARGEST * CHANNELS * WINDOW).any()))
     return _is_wrong[0]
 
 
@@ -88,7 +74,7 @@ def keep_floats(definition: GraphDef, graph: Graph) -> GraphDef:
             continue
         changed = True
         constant = writer.constant(element_type(graph, name), (), lowest)
-        inputs = (writer.add("Max", name, constant), *node.inputs[1:])
+        inputs = (writer.add("Max", constant, name), *node.inputs[1:])
         writer.nodes.append(replace(node, inputs=inputs))
     return writer.finish(definition) if changed else definition
 
@@ -106,33 +92,3 @@ def _is_quantised(name: str, makers: dict[str, Node]) -> bool:
     """Whether a value is dequantised, or made of one that is without sums of products."""
     before = walk_back(makers, (name,), lambda node: node.op_type in SUMS)
     return any(node.op_type == DEQUANTIZE for node in before)
-
-
-def _trial_model() -> bytes:
-    """The largest uint8 activations by weights of 1, as an ONNX model."""
-    initializers = {
-        "one": _tensor("one", np.ones((), np.float32), DataType.FLOAT),
-        "unsigned": _tensor("unsigned", np.zeros((), np.uint8), DataType.UINT8),
-        "signed": _tensor("signed", np.zeros((), np.int8), DataType.INT8),
-        "weights": _tensor(
-            "weights", np.ones((CHANNELS, CHANNELS, 1, WINDOW), np.int8), DataType.INT8
-        ),
-    }
-    nodes = (
-        Node(QUANTIZE, ("x", "one", "unsigned"), ("q",)),
-        Node(DEQUANTIZE, ("q", "one", "unsigned"), ("a",)),
-        Node(DEQUANTIZE, ("weights", "one", "signed"), ("b",)),
-        Node("Conv", ("a", "b"), ("y",)),
-    )
-    x, y = (
-        ValueInfo(name, TensorType(DataType.FLOAT, (1, CHANNELS, WINDOW, size)))
-        for name, size in (("x", WIDTH), ("y", WIDTH - WINDOW + 1))
-    )
-    graph = GraphDef(
-        name="byte_convolutions", nodes=nodes, inputs=(x,), outputs=(y,), initializers=initializers
-    )
-    return model_bytes(Model(graph=graph, ir_version=8, opset_imports={"": 13}))
-
-
-def _tensor(name: str, array: Array, data_type: DataType) -> Tensor:
-    return Tensor(name, data_type, array.shape, memoryview(array.tobytes()))

@@ -3,7 +3,8 @@
 The CPU plug-in computes arithmetic behind a product by constant weights in its kernel. In free
 shapes of four dimensions or more, a constant for each channel, [C, 1, 1], is then taken for one of
 each column if there are as many (2026.4.1); so is a BatchNormalization. A maximum with minus
-infinity, which changes no number, keeps them apart. It stands second, or NaN would be lost.
+infinity, which changes no number, keeps them apart. The product comes second, or NaN would be
+lost.
 """
 
 from __future__ import annotations

@@ -15,14 +15,12 @@ up to twice the time.
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import DataType, GraphDef, Model, Node, Tensor, TensorType, ValueInfo
-from eps.openvino.sdk.binding import BindingModel
+from ctx_formats.onnx_model import DataType
+from eps.openvino.compile.trials import sum_products
 from ort_lite.ep import to_numpy
 
 if TYPE_CHECKING:
@@ -30,10 +28,9 @@ if TYPE_CHECKING:
 
     import openvino
 
+    from ctx_formats.onnx_model import Node, Tensor
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.ep import Graph
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 MODE = "LP_TRANSFORMS_MODE"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -49,8 +46,8 @@ LARGEST_WEIGHT = 64
 SCALES = {"Mul": (0, 1), "Div": (0, 1), "BatchNormalization": (0, 1)}
 """Operators that multiply, with their factors."""
 RECTIFIERS = ("Relu", "Clip", "LeakyRelu", "PRelu", "Max", "Min")
-DEPTH = 64
-"""Products that the trial sums."""
+DEPTH, WIDTH = 64, 16
+"""Products that the trial sums, and sums."""
 
 _saturates: dict[str, bool] = {}
 
@@ -109,46 +106,10 @@ def set_cpu_property(
 def sums_saturate(core: openvino.Core) -> bool:
     """Whether the CPU device's sums of products of 8-bit integers saturate, by trial."""
     if MODE not in _saturates:
-        model = core.read_model(io.BytesIO(_trial_model()))
-        trial = BindingModel(core.compile_model(model, "CPU", {}))
-        request = trial.request()
-        request.input_view(0, *trial.inputs.all)[:] = 255
-        (result,) = request.infer()
+        weights = np.full((DEPTH, WIDTH), 127, np.int8)
+        result = sum_products(core, "MatMul", weights, (1, DEPTH), (1, WIDTH))
         _saturates[MODE] = bool(abs(result - DEPTH * 255 * 127).max() > DEPTH)
     return _saturates[MODE]
-
-
-def _trial_model() -> bytes:
-    """The largest uint8 activations by the largest int8 weights, as an ONNX model."""
-    width = 16
-    initializers = {
-        tensor.name: tensor
-        for tensor in (
-            _tensor("one", np.ones((), np.float32), DataType.FLOAT),
-            _tensor("unsigned", np.zeros((), np.uint8), DataType.UINT8),
-            _tensor("signed", np.zeros((), np.int8), DataType.INT8),
-            _tensor("weights", np.full((DEPTH, width), 127, np.int8), DataType.INT8),
-        )
-    }
-    nodes = (
-        Node(QUANTIZE, ("x", "one", "unsigned"), ("q",)),
-        Node(DEQUANTIZE, ("q", "one", "unsigned"), ("a",)),
-        Node(DEQUANTIZE, ("weights", "one", "signed"), ("b",)),
-        Node("MatMul", ("a", "b"), ("y",)),
-    )
-    ends = (
-        ValueInfo(name, TensorType(DataType.FLOAT, (1, size)))
-        for name, size in (("x", DEPTH), ("y", width))
-    )
-    x, y = ends
-    graph = GraphDef(
-        name="int8_sums", nodes=nodes, inputs=(x,), outputs=(y,), initializers=initializers
-    )
-    return model_bytes(Model(graph=graph, ir_version=8, opset_imports={"": 13}))
-
-
-def _tensor(name: str, array: Array, data_type: DataType) -> Tensor:
-    return Tensor(name, data_type, array.shape, memoryview(array.tobytes()))
 
 
 def with_bodies(graph: Graph) -> Iterator[Graph]:

@@ -127,9 +127,11 @@ def _counts_padding(pool: Node) -> bool:
 
 def _takes_windows_away(node: Node, window: Sequence[int]) -> bool:
     """Whether a pad of a ConvTranspose may be as wide as its window along that axis."""
+    if "output_shape" in node.attributes:
+        return True
     pads = node.attributes.get("pads")
-    if "output_shape" in node.attributes or pads is None or not isinstance(pads.value, tuple):
-        return "output_shape" in node.attributes
+    if pads is None or not isinstance(pads.value, tuple):
+        return False
     sides = zip(pads.value, (*window, *window), strict=False)
     return any(isinstance(pad, int) and pad >= size for pad, size in sides)
 

@@ -8,8 +8,9 @@ the integers. Seen with the CPU plug-in of OpenVINO 2026.4.1:
 - A sum loses the zero point where that times the scale is below 1e-5, so all results are off by as
   many steps.
 
-A maximum with the lowest float changes no number, and nothing is moved past it. A Min gets a
-minimum with the largest: of a Max and a Min OpenVINO makes a Clip.
+A maximum with minus infinity changes no number, and nothing is moved past it. A Min gets a minimum
+with infinity: of a Max and a Min OpenVINO makes a Clip. The values come second in both, or NaN
+would be lost.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def keep_numbers(definition: GraphDef, graph: Graph) -> GraphDef:
             name, kind = inputs[place], "Min" if node.op_type == "Min" else "Max"
             if (name, kind) not in kept and (data := EXTREMES[kind].get(element_type(graph, name))):
                 constant = writer.constant(element_type(graph, name), (), data)
-                kept[name, kind] = writer.add(kind, name, constant)
+                kept[name, kind] = writer.add(kind, constant, name)
             inputs[place] = kept.get((name, kind), name)
         writer.nodes.append(replace(node, inputs=tuple(inputs)))
     return writer.finish(definition) if kept else definition

@@ -27,9 +27,9 @@ OPSETS = (13, 17, 19, 21, 22, 23)
 WIDE_TYPES = 21
 """Opset from which on QuantizeLinear has int16, int4 and blocks."""
 LARGEST_MULTIPLE = 2**24
+"""float32 holds each multiple of a step up to here."""
 UNITS = (1.0, 1.0, 1.0, 2.0**-20, 2.0**-40)
 """What the numbers of a graph are multiples of: scales may be far from 1."""
-"""float32 holds each multiple of a step up to here."""
 LARGEST = 12_000
 """Elements of a value."""
 SHAPES = (

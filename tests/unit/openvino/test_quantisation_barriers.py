@@ -254,6 +254,24 @@ def test_int8_inputs_of_the_model_are_counted_exactly(shape: tuple[int, ...], bo
         np.testing.assert_array_equal(session.run(None, feed)[0], expected)
 
 
+def test_minima_that_others_read_stay_infinite() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 4, 8] x) => (float[n, 4, 1] y, float[n, 4, 1] w)
+        <float s = {0.5}, uint8 z = {128}> {
+          y = ReduceMin <axes = [-1]>(x) q = QuantizeLinear(y, s, z) w = DequantizeLinear(q, s, z)
+        }"""
+    )
+    x = RANDOM.integers(-60, 61, (2, 4, 8)).astype(np.float32)
+    x[1, 2, 3] = -np.inf
+    (lowest, steps) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    with ort.InferenceSession(model.SerializeToString(), providers=[OPENVINO]) as session:
+        assert [part.ep for part in session.explain().partitions] == [OPENVINO]
+        answers = session.run(None, {"x": x})
+    np.testing.assert_array_equal(answers[0], lowest)
+    np.testing.assert_array_equal(answers[1], steps)
+
+
 @pytest.mark.parametrize("batch", ["n", "1"])
 @pytest.mark.parametrize(
     ("window", "pads"), [((1, 2), "1, 1, 1, 1"), ((7, 1), "0, 2, 0, 2"), ((1, 1), "0, 0, 0, 1")]
